@@ -1,0 +1,108 @@
+"""rankveil: mask microdata and audit any release, seen as a permutation of ranks plus a little noise."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from rankveil._version import __version__
+
+if TYPE_CHECKING:
+    from rankveil import catalogue, datasets
+    from rankveil.auditing import Audit, audit
+    from rankveil.errors import (
+        FileError,
+        FormatError,
+        NotApplicableError,
+        PairError,
+        ParameterError,
+        RankveilError,
+        TableError,
+    )
+    from rankveil.inspection import Inspection, inspect
+    from rankveil.manifest import Manifest, Secret
+    from rankveil.masking import Plan, Step
+    from rankveil.pairing import reverse_map
+    from rankveil.people.intruder import Attack, attack
+    from rankveil.people.protector import Certificate, Release, certify, mask
+    from rankveil.people.subject import Verification, verify
+    from rankveil.people.user import Corrected, correct
+    from rankveil.table import Schema, Table
+
+_ROOMS = {
+    "Attack": "people.intruder",
+    "Audit": "auditing",
+    "Certificate": "people.protector",
+    "Corrected": "people.user",
+    "FileError": "errors",
+    "FormatError": "errors",
+    "Inspection": "inspection",
+    "Manifest": "manifest",
+    "NotApplicableError": "errors",
+    "PairError": "errors",
+    "ParameterError": "errors",
+    "Plan": "masking",
+    "RankveilError": "errors",
+    "Release": "people.protector",
+    "Schema": "table",
+    "Secret": "manifest",
+    "Step": "masking",
+    "Table": "table",
+    "TableError": "errors",
+    "Verification": "people.subject",
+    "attack": "people.intruder",
+    "audit": "auditing",
+    "certify": "people.protector",
+    "correct": "people.user",
+    "inspect": "inspection",
+    "mask": "people.protector",
+    "reverse_map": "pairing",
+    "verify": "people.subject",
+}
+"""Where each public name lives: rooms are opened when a name is first used, so that `import rankveil` is quick."""
+
+__all__ = [
+    "Attack",
+    "Audit",
+    "Certificate",
+    "Corrected",
+    "FileError",
+    "FormatError",
+    "Inspection",
+    "Manifest",
+    "NotApplicableError",
+    "PairError",
+    "ParameterError",
+    "Plan",
+    "RankveilError",
+    "Release",
+    "Schema",
+    "Secret",
+    "Step",
+    "Table",
+    "TableError",
+    "Verification",
+    "__version__",
+    "attack",
+    "audit",
+    "catalogue",
+    "certify",
+    "correct",
+    "datasets",
+    "inspect",
+    "mask",
+    "reverse_map",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("catalogue", "datasets"):
+        return importlib.import_module(f"rankveil.{name}")
+    if name not in _ROOMS:
+        raise AttributeError(f"module 'rankveil' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"rankveil.{_ROOMS[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,361 @@
+"""The catalogue: a method or a measure is one function in one file, and its decorator says its facts.
+
+`@method` and `@measure` read the parameters, their types, ranges and defaults from the signature. Discovery lists
+the modules of `rankveil.methods` and `rankveil.measures`: a file dropped there is in the catalogue.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import math
+import pkgutil
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Annotated, Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankveil.errors import ParameterError, suggestion
+
+Array = NDArray[np.float64]
+
+REQUIRED = inspect.Parameter.empty
+_PROVIDED = ("rng",)
+"""Keyword arguments that the caller of a plan does not set."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """The values that a number may take, ends included unless said otherwise."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    above: bool = False
+    """Whether the low end itself is excluded."""
+
+    def __contains__(self, value: float) -> bool:
+        return (self.low < value if self.above else self.low <= value) and value <= self.high
+
+    def __str__(self) -> str:
+        if self.high == math.inf:
+            return f"{'above' if self.above else 'at least'} {self.low:g}"
+        return f"{'above' if self.above else 'from'} {self.low:g} to {self.high:g}"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a method or measure, as its signature declares it."""
+
+    name: str
+    type: type
+    default: Any
+    optional: bool
+    range: Range | None
+    choices: tuple[str, ...]
+    text: str
+
+    @property
+    def required(self) -> bool:
+        """Whether there is no default."""
+        return self.default is REQUIRED
+
+    def check(self, value: Any, *, owner: str, column: str | None = None) -> Any:
+        """The value in its own type, or an error that says what would be right."""
+        where = f"{owner}: {self.name}{f' of column {column}' if column else ''}"
+        if value is None or (self.optional and isinstance(value, str) and value.lower() == "none"):
+            if self.optional:
+                return None
+            raise ParameterError(f"{where} must be given ({self.expected()})")
+        converted = self._convert(value)
+        if (
+            converted is None
+            or (self.choices and converted not in self.choices)
+            or (self.range is not None and converted not in self.range)
+        ):
+            raise ParameterError(f"{where} must be {self.expected()}, not {value!r}")
+        return converted
+
+    def _convert(self, value: Any) -> Any:
+        try:
+            if self.type is bool:
+                words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+                return value if isinstance(value, bool | np.bool_) else words.get(str(value).lower())
+            if self.type in (int, float):
+                number = float(value)
+                if isinstance(value, bool | np.bool_) or not math.isfinite(number):
+                    return None
+                if self.type is float:
+                    return number
+                exact = int(value) if str(value).lstrip("+-").isdecimal() else int(number)
+                return exact if number == int(number) else None
+            return str(value) if isinstance(value, str) else None
+        except (TypeError, ValueError, OverflowError):
+            return None
+
+    def expected(self) -> str:
+        """What would be right, in words."""
+        if self.choices:
+            return " or ".join(self.choices)
+        kind = {int: "a whole number", float: "a number", bool: "true or false"}.get(self.type, "a text")
+        return f"{kind} {self.range}" if self.range else kind
+
+    def describe(self) -> dict[str, Any]:
+        """For the catalogue's JSON."""
+        described: dict[str, Any] = {"name": self.name, "type": self.type.__name__, "text": self.text}
+        described["required"] = self.required
+        if not self.required:
+            described["default"] = self.default
+        if self.range:
+            ends = [self.range.low, self.range.high]
+            described["range"] = [end if math.isfinite(end) else None for end in ends]
+            described["above"] = self.range.above
+        if self.choices:
+            described["choices"] = list(self.choices)
+        return described
+
+
+def _read_parameter(name: str, hint: Any, default: Any) -> Parameter:
+    extras: tuple[Any, ...] = ()
+    if get_origin(hint) is Annotated:
+        hint, *rest = get_args(hint)
+        extras = tuple(rest)
+    optional = False
+    if get_origin(hint) in (Union, types.UnionType):
+        optional = type(None) in get_args(hint)
+        (hint,) = (part for part in get_args(hint) if part is not type(None))
+    choices = get_args(hint) if get_origin(hint) is Literal else ()
+    return Parameter(
+        name=name,
+        type=str if choices else hint,
+        default=default,
+        optional=optional,
+        range=next((extra for extra in extras if isinstance(extra, Range)), None),
+        choices=choices,
+        text=next((extra for extra in extras if isinstance(extra, str)), ""),
+    )
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, eq=False)
+class Entry(Generic[F]):
+    """What a method and a measure have in common: an id, a function, parameters, facts, a source."""
+
+    id: str
+    title: str
+    function: F
+    source: str
+    parameters: Mapping[str, Parameter] = field(init=False)
+    needs: tuple[str, ...] = field(init=False)
+    """The names of what the function works on, in order."""
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(self.function, include_extras=True)
+        signature = inspect.signature(self.function).parameters.values()
+        keywords = [p for p in signature if p.kind is p.KEYWORD_ONLY and p.name not in _PROVIDED]
+        read = {p.name: _read_parameter(p.name, hints[p.name], p.default) for p in keywords}
+        object.__setattr__(self, "parameters", types.MappingProxyType(read))
+        object.__setattr__(self, "needs", tuple(p.name for p in signature if p.kind is not p.KEYWORD_ONLY))
+
+    @property
+    def summary(self) -> str:
+        """The first paragraph of the function's docstring, or of its module's."""
+        module = inspect.getmodule(self.function)
+        text = inspect.getdoc(self.function) or (inspect.getdoc(module) if module else "") or self.title
+        return " ".join(text.split("\n\n")[0].split())
+
+    def parameter(self, name: str) -> Parameter:
+        """The parameter of that name, or an error that suggests the nearest."""
+        if name not in self.parameters:
+            known = suggestion(name, self.parameters) if self.parameters else "; it has none"
+            raise ParameterError(f"{self.id} has no parameter {name}{known}")
+        return self.parameters[name]
+
+    def bind(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """All parameters with checked values, defaults filled in."""
+        for name in given:
+            self.parameter(name)
+        bound = {}
+        for name, parameter in self.parameters.items():
+            if name not in given and parameter.required:
+                raise ParameterError(f"{self.id} needs {name} ({parameter.expected()}): --set {name}=...")
+            value = given.get(name, parameter.default)
+            bound[name] = parameter.check(value, owner=self.id) if name in given else value
+        return bound
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a method returns when the masked values alone do not tell the whole story."""
+
+    values: Array
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """How many values were clipped, clamped, suppressed: published in the manifest."""
+    notes: tuple[str, ...] = ()
+    """For the protector: what was special about this column."""
+
+
+Correction = Callable[..., tuple[Array, Array]]
+
+
+@dataclass(frozen=True, eq=False)
+class Method(Entry[Callable[..., Any]]):
+    """A masking method or post-step with its facts."""
+
+    works_on: Literal["column", "records"] = "column"
+    kinds: tuple[str, ...] = ("numeric",)
+    strength: str | None = None
+    stronger: Literal["higher", "lower"] = "higher"
+    mapping: Literal["kept", "reordered", "none"] = "kept"
+    marginals: Literal["kept", "changed"] = "changed"
+    local: bool = False
+    local_with: str | None = None
+    """The parameter that makes the method local when it is given."""
+    post: bool = False
+    transparent: str = "yes"
+    from_data: Mapping[str, str] = field(default_factory=dict)
+    """Parameters that are taken from the original when left out, and what publishing them would tell."""
+    tells: str = ""
+    """What a user of the release can do with the parameters; {name} stands for a parameter's value."""
+    correction: Correction | None = None
+    """From the moments of the release back to those of the original: see `corrects`."""
+
+    @property
+    def random(self) -> bool:
+        """Whether it draws: it does when its function takes `rng`."""
+        return "rng" in inspect.signature(self.function).parameters
+
+    def __call__(self, *data: Any, rng: Any = None, **given: Any) -> Any:
+        """Run on arrays, parameters checked."""
+        drawn = {"rng": rng} if self.random else {}
+        return self.function(*data, **self.bind(given), **drawn)
+
+    def corrects(self, function: Correction) -> Correction:
+        """Decorate `(mean, covariance, per_column_parameters) -> (mean, covariance)` of the original."""
+        object.__setattr__(self, "correction", function)
+        return function
+
+    def facts(self, bound: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """What holds for the method, with these parameters when they are given."""
+        local = self.local or bool(self.local_with and bound and bound.get(self.local_with) is not None)
+        return {
+            "works_on": self.works_on,
+            "kinds": list(self.kinds),
+            "mapping": self.mapping,
+            "marginals": self.marginals,
+            "random": self.random,
+            "local": local,
+            "transparent": self.transparent,
+        }
+
+    def describe(self) -> dict[str, Any]:
+        """For `rankveil methods --json`."""
+        return {
+            "id": self.id,
+            "title": self.title,
+            "summary": self.summary,
+            "post_step": self.post,
+            "parameters": [parameter.describe() for parameter in self.parameters.values()],
+            "strength": self.strength,
+            "risk_falls_when_strength_is": self.stronger if self.strength else None,
+            **self.facts(),
+            "local_with": self.local_with,
+            "source": self.source,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Measure(Entry[Callable[..., Any]]):
+    """A measure with its facts."""
+
+    family: Literal["confidentiality", "risk", "utility", "loss"] = "risk"
+    better: Literal["higher", "lower"] = "higher"
+    bounds: tuple[float, float] = (0.0, math.inf)
+    mapping: bool = True
+    """Whether it needs to know which masked record derives from which original one."""
+    per: Literal["column", "table"] = "table"
+    headline: Literal["mean", "max", "min"] = "mean"
+    """How the per-attribute values of a `per="column"` measure become one number."""
+
+    def __call__(self, *data: Any, rng: Any = None, **given: Any) -> Any:
+        """Run on arrays, parameters checked."""
+        drawn = {"rng": rng} if "rng" in inspect.signature(self.function).parameters else {}
+        return self.function(*data, **self.bind(given), **drawn)
+
+    def describe(self) -> dict[str, Any]:
+        """For `rankveil measures --json`."""
+        return {
+            "id": self.id,
+            "title": self.title,
+            "summary": self.summary,
+            "family": self.family,
+            "better": self.better,
+            "bounds": [bound if math.isfinite(bound) else None for bound in self.bounds],
+            "needs_mapping": self.mapping,
+            "per": self.per,
+            "headline": self.headline if self.per == "column" else None,
+            "parameters": [parameter.describe() for parameter in self.parameters.values()],
+            "source": self.source,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """What a measure returns when there is more to say than one number."""
+
+    value: float
+    details: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def method(**facts: Any) -> Callable[[Callable[..., Any]], Method]:
+    """Declare a masking method; its id is the function's name."""
+    return lambda function: Method(id=function.__name__.rstrip("_"), function=function, **facts)
+
+
+def measure(**facts: Any) -> Callable[[Callable[..., Any]], Measure]:
+    """Declare a measure; its id is the function's name."""
+    return lambda function: Measure(id=function.__name__.rstrip("_"), function=function, **facts)
+
+
+@cache
+def methods() -> Mapping[str, Method]:
+    """Every method and post-step in `rankveil.methods`, by id."""
+    return _discover("rankveil.methods", Method)
+
+
+@cache
+def measures() -> Mapping[str, Measure]:
+    """Every measure in `rankveil.measures`, by id."""
+    return _discover("rankveil.measures", Measure)
+
+
+E_ = TypeVar("E_", Method, Measure)
+
+
+def _discover(package: str, kind: type[E_]) -> Mapping[str, E_]:
+    found: dict[str, E_] = {}
+    for info in pkgutil.iter_modules(importlib.import_module(package).__path__):
+        for thing in vars(importlib.import_module(f"{package}.{info.name}")).values():
+            if isinstance(thing, kind) and found.setdefault(thing.id, thing) is not thing:
+                raise TypeError(f"two entries of the catalogue are called {thing.id}")
+    return types.MappingProxyType(dict(sorted(found.items())))
+
+
+def get_method(name: str) -> Method:
+    """The method of that id, or an error that suggests the nearest."""
+    if name not in methods():
+        raise ParameterError(f"there is no method {name}{suggestion(name, methods())}")
+    return methods()[name]
+
+
+def get_measure(name: str) -> Measure:
+    """The measure of that id, or an error that suggests the nearest."""
+    if name not in measures():
+        raise ParameterError(f"there is no measure {name}{suggestion(name, measures())}")
+    return measures()[name]

@@ -1,0 +1,42 @@
+"""The command line: thin, it only calls the public names.
+
+Nothing heavy is imported here or at the top of any file of this folder, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+
+from rankveil.cli import failures
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the number returned is the exit code.
+
+    0 done, 1 a check failed, 2 bad input, 3 a mistake of rankveil itself, 130 stopped by the keyboard, 141 nobody
+    reads standard output any more.
+    """
+    if argv is None:
+        argv = sys.argv[1:]
+        _settle_streams()
+    return failures.guarded(_run, list(argv))
+
+
+def _run(argv: list[str]) -> int:
+    from rankveil.cli.app import command
+
+    code = command().main(args=argv, prog_name="rankveil", standalone_mode=False, obj=argv)
+    return code if isinstance(code, int) else 0
+
+
+def _settle_streams() -> None:
+    """What a terminal cannot show is written as an escape, and libraries' warnings do not mix with our one sentence."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    if not failures.debugging():
+        warnings.simplefilter("ignore")

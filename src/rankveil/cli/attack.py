@@ -1,0 +1,112 @@
+"""rankveil attack: the maximum-knowledge intruder, and whether a match is better than chance."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Annotated, Any
+
+import typer
+
+from rankveil.cli import output
+from rankveil.cli.options import AsJson, Draws, Masked, Matching, Original, Reading, Report, draws_given
+from rankveil.cli.progress import watching
+from rankveil.errors import ParameterError, RankveilError, listing
+
+EXAMPLE = "rankveil attack rankveil-demo/original.csv rankveil-demo/masked.csv --report attack.html"
+_SHOWN = 10
+
+
+def attack(
+    *,
+    context: typer.Context,
+    original: Original,
+    masked: Masked,
+    draws: Draws = None,
+    subsets: Annotated[bool, typer.Option("--subsets", help="Also link by subsets of the attributes.")] = False,
+    links: Annotated[
+        str | None,
+        typer.Option(
+            "--links", metavar="F", help="Judge this linkage: a table with columns original and masked (rows from 1)."
+        ),
+    ] = None,
+    report: Report = None,
+    reading: Reading,
+    matching: Matching,
+    as_json: AsJson = False,
+) -> int:
+    """Attack a release as an intruder would.
+
+    Links every original record to the nearest released one and tests the links against chance.
+    """
+    import rankveil as rv
+    from rankveil.cli.tables import check_outputs, open_pair
+
+    if report is not None:
+        inputs = {"original": original, "masked table": masked, "table of links": links}
+        check_outputs({"report": report}, inputs | {"secret": matching.secret, "file of roles": reading.roles})
+    with watching("linking", quiet=as_json) as progress:
+        both = open_pair(original, masked, reading, matching)
+        made = rv.attack(
+            both.original,
+            both.masked,
+            subsets=subsets,
+            links=None if links is None else _read_links(links),
+            progress=progress,
+            **draws_given(draws),
+            **both.matching,
+        )
+        made.notes[:0] = both.notes
+        if report is not None:
+            made.report(report, command=shlex.join(["rankveil", *context.obj]))
+        content = made.to_dict()
+    if as_json:
+        output.emit(content)
+    else:
+        _show(content, report)
+    return 0
+
+
+def _read_links(path: str) -> list[tuple[int, int]]:
+    """Pairs of row numbers from a file with the columns original and masked."""
+    import numpy as np
+
+    from rankveil import files
+    from rankveil.table import Table, require_columns
+
+    table = Table(files.load(path).data)
+    try:
+        require_columns(("original", "masked"), table.names)
+        rows = [table.values(name) for name in table.usable(("original", "masked"))]
+    except RankveilError as error:
+        raise type(error)(f"{path}: {error}") from None
+    bad = np.flatnonzero(~np.all([(row >= 1) & (row == np.rint(row)) for row in rows], axis=0))
+    if bad.size:
+        raise ParameterError(f"{path}: rows {listing(bad + 1)} do not hold two row numbers from 1")
+    return [(int(a), int(b)) for a, b in zip(*rows, strict=True)]
+
+
+def _show(content: dict[str, Any], report: str | None) -> None:
+    from rankveil.report.documents import attack_words, most_exposed
+
+    output.say(attack_words(content))
+    output.gap()
+    output.grid(("attribute", "mean distance of the matches"), list(content["mean_distance"].items()))
+    output.gap()
+    output.say(
+        f"Real against random records: Hellinger distance {output.number(content['hellinger'])},",
+        f"Kolmogorov-Smirnov p-value {output.number(content['ks_p'])}.",
+    )
+    exposed = most_exposed(content["links"], claims=content["claims"])
+    if exposed:
+        output.gap()
+        rows = [
+            (link["original"], ", ".join(map(str, link["masked"][:5])), link["distance"], link["p_value"])
+            for link in exposed[:_SHOWN]
+        ]
+        output.grid(("original record", "released record", "distance", "p-value"), rows)
+        if len(exposed) > _SHOWN:
+            output.say(f"... and {len(exposed) - _SHOWN} more (--json lists all links)")
+    if report is not None:
+        output.gap()
+        output.line(f"report: {report} (for internal use)")
+    output.notes(content["notes"])

@@ -1,0 +1,233 @@
+"""rankveil demo: the main job on people who never were, from a table to a release and its report."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rankveil.cli import output
+from rankveil.cli.options import AsJson
+from rankveil.cli.progress import watching
+
+if TYPE_CHECKING:
+    from rankveil.auditing import Audit
+    from rankveil.people.intruder import Attack
+    from rankveil.people.protector import Certificate, Release
+    from rankveil.people.subject import Verification
+
+EXAMPLE = "rankveil demo -o rankveil-demo"
+DEMO_SCHEMA = "rankveil/demo/1"
+
+_ATTRIBUTES = ("AGE", "HOURS", "INCOME", "TAX", "SAVINGS")
+_SUBJECT = ("AGE", "INCOME", "SAVINGS")
+_IDENTIFIER = "PERSON"
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A masking, measured and attacked."""
+
+    name: str
+    release: Release
+    audit: Audit
+    attack: Attack
+
+    def row(self) -> tuple[Any, ...]:
+        risk, level = self.audit["spearman_risk"], self.audit["permutation_level"]
+        return self.name, level, risk, self.attack.claims, self.attack.claims_right
+
+
+def demo(
+    *,
+    out: Annotated[
+        str, typer.Option("--output", "-o", metavar="DIR", help="The folder to write into.", show_default=True)
+    ] = "rankveil-demo",
+    seed: Annotated[
+        str | None, typer.Option("--seed", metavar="HEX", help="The seed of the masking. [a fresh one]")
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Show the main job on a made-up table.
+
+    It is masked, audited and attacked, and the release is written with a report; needs no file and no network.
+    """
+    import rankveil as rv
+    from rankveil import datasets, files
+    from rankveil.cli.tables import check_outputs, folder_for
+    from rankveil.seeds import Seed
+
+    chosen = Seed.of(seed)
+    made_folder = folder_for(out)
+    try:
+        names = ("original.csv", "masked.csv", "masked.csv.manifest.json", "masked.csv.secret.json", "report.html")
+        paths = {name: os.path.join(out, name) for name in names}
+        check_outputs(paths, {})
+        with watching("masking and attacking", quiet=as_json) as progress:
+            original = datasets.demo()
+            people = original.drop_columns([_IDENTIFIER])
+            first = _trial("additive_noise, alpha = 0.1, then round", people, _noise(), chosen)
+            second = _trial("rank_swap, p = 20", people, rv.Plan.of("rank_swap", columns=_ATTRIBUTES, p=20), chosen)
+            certificate = rv.certify(people, second.release.data, columns=_ATTRIBUTES, diversity="distinct")
+            record, subject = _subject(people, second, progress)
+            page = _page([first, second], certificate, record, subject)
+            with files.Staged() as staged:
+                secret, manifest = second.release.secret.to_json(), second.release.manifest.to_json()
+                staged.add(paths[names[3]], lambda file: file.write(secret.encode()), mode=0o600)
+                staged.add(paths[names[2]], lambda file: file.write(manifest.encode()))
+                staged.add(paths[names[0]], files.table_writer(original, names[0]))
+                staged.add(paths[names[1]], files.table_writer(second.release.data, names[1]))
+                staged.add(paths[names[4]], lambda file: file.write(page.encode()))
+    except BaseException:
+        if made_folder:
+            with suppress(OSError):
+                os.rmdir(out)
+        raise
+    if as_json:
+        output.emit(_document([first, second], certificate, record, subject, paths))
+    else:
+        _show([first, second], certificate, record, subject, out)
+    return 0
+
+
+def _noise() -> Any:
+    import rankveil as rv
+
+    return rv.Plan.of("additive_noise", columns=_ATTRIBUTES, alpha=0.1).then("round")
+
+
+def _trial(name: str, people: Any, plan: Any, seed: Any) -> _Trial:
+    import rankveil as rv
+
+    release = rv.mask(people, plan, seed=seed, publish=("permutation_level",))
+    audit = rv.audit(people, release.data, columns=_ATTRIBUTES)
+    return _Trial(name, release, audit, rv.attack(people, release.data, columns=_ATTRIBUTES))
+
+
+def _subject(people: Any, trial: _Trial, progress: Any) -> tuple[dict[str, Any], Verification]:
+    """The first person with all values asks about herself."""
+    import rankveil as rv
+
+    rows = people.select(list(_SUBJECT)).to_pylist()
+    record = next(row for row in rows if None not in row.values())
+    return record, rv.verify(trial.release.data, record, permutation=True, progress=progress)
+
+
+def _comparison(trials: list[_Trial]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    headings = ("masking", "mean rank change", "largest rank correlation", "links claimed", "of them right")
+    return headings, [trial.row() for trial in trials]
+
+
+def _page(trials: list[_Trial], certificate: Certificate, record: dict[str, Any], subject: Verification) -> str:
+    from rankveil.report import documents
+    from rankveil.report.page import Grid, Section, render
+
+    released = trials[-1]
+    attacked = released.attack.to_dict()
+    null = (released.attack.null.values, released.attack.null.shares)
+    mine = subject.to_dict()
+    own = zip(mine["attributes"], record.values(), mine["nearest"], mine["ranks"], mine["d"], strict=True)
+    sections = [
+        Section(
+            "Two maskings compared",
+            "The same five attributes, masked in two ways; the second one is released as masked.csv.",
+            tables=[Grid(*_comparison(trials))],
+        ),
+        # the notes of the attack hold those of the other two
+        *documents.audit_sections(released.audit.to_dict() | {"notes": []}, released.audit.rank_changes()),
+        documents.certificate_section(certificate.to_dict() | {"notes": []}),
+        *documents.attack_sections(attacked, released.attack.matches.distance, null),
+        Section(
+            "One subject's own check",
+            _subject_words(subject),
+            tables=[Grid(("attribute", "her value", "nearest released", "its rank", "distance d"), list(own))],
+            notes=mine["notes"],
+        ),
+    ]
+    lead = (
+        "1000 made-up people, five attributes masked by rank swapping.\n\n"
+        f"{documents.audit_words(released.audit.to_dict())}\n\n{documents.attack_words(attacked)}"
+    )
+    return render(title="rankveil demo", lead=lead, sections=sections, internal=True, command="rankveil demo")
+
+
+def _subject_words(subject: Verification) -> str:
+    verdict = "plausible as chance" if subject.plausible else "NOT plausible as chance"
+    return (
+        f"A subject who knows only her own {', '.join(subject.names)} and the release finds record {subject.record} "
+        f"nearest, at a distance of {subject.distance:g} ranks; a random record comes as near with probability "
+        f"{output.number(subject.p_value)}, so her match is {verdict}."
+    )
+
+
+def _document(
+    trials: list[_Trial],
+    certificate: Certificate,
+    record: dict[str, Any],
+    subject: Verification,
+    paths: dict[str, str],
+) -> dict[str, Any]:
+    return {
+        "schema": DEMO_SCHEMA,
+        "files": list(paths.values()),
+        "maskings": [
+            {
+                "masking": trial.name,
+                "measures": {name: trial.audit[name] for name in trial.audit},
+                "claims": trial.attack.claims,
+                "claims_right": trial.attack.claims_right,
+                "withstands": trial.attack.withstands,
+            }
+            for trial in trials
+        ],
+        "certify": certificate.to_dict(),
+        "verify": {"asked": record, **subject.to_dict()},
+        "notes": list(trials[-1].release.notes),
+    }
+
+
+def _show(
+    trials: list[_Trial], certificate: Certificate, record: dict[str, Any], subject: Verification, out: str
+) -> None:
+    second = trials[-1]
+    folder = os.path.join(out, "")
+    output.say("1000 made-up people; their identifier was dropped and five attributes were masked in two ways.")
+    output.gap()
+    output.grid(*_comparison(trials))
+    output.gap()
+    for trial in trials:
+        n, claims = len(trial.attack.p_values), trial.attack.claims
+        told = (
+            f"{claims} of {n} matches are closer than chance explains"
+            if claims
+            else f"none of {n} matches proves anything"
+        )
+        verdict = "withstands" if trial.attack.withstands else "does NOT withstand"
+        method = trial.release.manifest["steps"][0]["method"]
+        output.say(f"An intruder who knows all original records attacks {method}: {told}, so it {verdict} the attack.")
+    content = certificate.to_dict()
+    least = ", ".join(f"{name} {d}" for name, d in zip(content["attributes"], content["largest"]["d"], strict=True))
+    if any(content["largest"]["d"]):
+        output.say(f"The least that any value of the second masking moved, in ranks: {least}.")
+    else:
+        output.say(
+            "Neither guarantees that every value moves: rankveil certify tells the least, distance_swap guarantees one."
+        )
+    output.say(_subject_words(subject))
+    output.gap()
+    output.say(
+        f"Written: {folder}original.csv, masked.csv with its manifest and secret, and report.html (for internal use)."
+    )
+    values = ",".join(f"{name}={value}" for name, value in record.items())
+    output.say("Try next:")
+    for command in (
+        f"rankveil inspect {folder}original.csv",
+        f"rankveil attack {folder}original.csv {folder}masked.csv --subsets",
+        f"rankveil verify {folder}masked.csv --record {values}",
+        f"rankveil mask {folder}original.csv -o {folder}moved.csv --method distance_swap --set d=100 --columns TAX",
+    ):
+        output.line(f"  {command}")
+    output.notes(second.release.notes)

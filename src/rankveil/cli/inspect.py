@@ -1,0 +1,75 @@
+"""rankveil inspect: columns, guessed kinds and roles, missing values, ties, what would be masked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rankveil.cli import output
+from rankveil.cli.options import AsJson, Reading
+from rankveil.cli.progress import watching
+
+if TYPE_CHECKING:
+    from rankveil.inspection import Inspection, Look
+
+EXAMPLE = "rankveil inspect rankveil-demo/original.csv"
+
+
+def inspect(
+    *,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The table.", show_default=False)],
+    reading: Reading,
+    as_json: AsJson = False,
+) -> int:
+    """Look at the columns of a table.
+
+    Shows their guessed kinds and roles, missing values, ties, and what would be masked.
+    """
+    from rankveil.cli.tables import open_table
+    from rankveil.inspection import inspect as look
+
+    with watching("reading", quiet=as_json):
+        opened = open_table(file, reading)
+        seen = look(opened.table, columns=reading.chosen)
+    if as_json:
+        content = seen.to_dict()
+        dialect = opened.dialect
+        written = None if dialect is None else {"separator": dialect.separator, "decimal": dialect.decimal}
+        if dialect is not None and written is not None:
+            written["encoding"] = dialect.encoding
+        content |= {"file": file, "csv": written, "notes": [*opened.notes, *content["notes"]]}
+        output.emit(content)
+    else:
+        _show(file, seen, list(opened.notes))
+    return 0
+
+
+def _show(file: str, seen: Inspection, notes: list[str]) -> None:
+    output.say(f"{file}: {output.count(seen.records, 'record')}, {output.count(len(seen.columns), 'column')}.")
+    output.gap()
+    output.grid(
+        ("column", "kind", "role", "missing", "different", "tied", "masked", ""),
+        [
+            (
+                look.name,
+                look.kind + ("" if look.kind_given else " (guess)"),
+                look.role + ("" if look.role_given else " (guess)"),
+                look.missing,
+                look.distinct,
+                "-" if look.ties is None else f"{100 * look.ties:.0f} %",
+                look.masked,
+                _remark(look),
+            )
+            for look in seen.columns
+        ],
+    )
+    problems = [f"masking would refuse {look.problem}" for look in seen.columns if look.problem]
+    advice = [] if all(look.role_given for look in seen.columns) else ["guesses are advice and change nothing"]
+    output.notes([*notes, *seen.notes, *problems, *advice])
+
+
+def _remark(look: Look) -> str:
+    if look.levels:
+        return " < ".join(look.levels[:6]) + (" < ..." if len(look.levels) > 6 else "")
+    return look.why_not_numeric or ""

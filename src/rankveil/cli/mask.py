@@ -1,0 +1,191 @@
+"""rankveil mask: writes the release, its public manifest and its private secret, together or not at all."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rankveil.cli import output, words
+from rankveil.cli.options import AsJson, Reading
+from rankveil.cli.progress import watching
+from rankveil.errors import FileError, ParameterError
+
+if TYPE_CHECKING:
+    from rankveil.cli.tables import Opened
+    from rankveil.masking import Plan
+    from rankveil.people.protector import Release
+
+EXAMPLE = (
+    "rankveil mask rankveil-demo/original.csv -o release.csv --method additive_noise \\\n"
+    "    --set alpha=0.2,alpha.INCOME=0.3 --then round --role PERSON=identifier"
+)
+MASK_SCHEMA = "rankveil/mask/1"
+_SEED_DIGITS = 32
+
+
+def mask(
+    *,
+    file: Annotated[str, typer.Argument(metavar="IN", help="The original table.", show_default=False)],
+    out: Annotated[str, typer.Option("--output", "-o", metavar="OUT", help="The release.", show_default=False)],
+    method: Annotated[str | None, typer.Option("--method", metavar="ID", help="See rankveil methods.")] = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A parameter; alpha.INCOME=0.3 for one column. Repeatable."),
+    ] = None,
+    then: Annotated[
+        list[str] | None,
+        typer.Option("--then", metavar="STEP[:NAME=VALUE,...]", help="A further step, such as round. Repeatable."),
+    ] = None,
+    plan: Annotated[
+        str | None, typer.Option("--plan", metavar="F.toml", help="All steps from a file (TOML or JSON) instead.")
+    ] = None,
+    publish: Annotated[
+        list[str] | None, typer.Option("--publish", metavar="ID,ID", help="Measures to put into the manifest.")
+    ] = None,
+    seed_file: Annotated[
+        str | None,
+        typer.Option(
+            "--seed-file", metavar="F", help="A secret seed of at least 32 hexadecimal digits; - is standard input."
+        ),
+    ] = None,
+    seed: Annotated[
+        str | None,
+        typer.Option("--seed", metavar="HEX", help="The seed itself, for studies: others can see it. [a fresh one]"),
+    ] = None,
+    manifest: Annotated[
+        str | None, typer.Option("--manifest", metavar="F", help="The public manifest. [OUT.manifest.json]")
+    ] = None,
+    secret: Annotated[
+        str | None, typer.Option("--secret", metavar="F", help="The private secret. [OUT.secret.json]")
+    ] = None,
+    reading: Reading,
+    as_json: AsJson = False,
+) -> int:
+    """Mask a table.
+
+    Writes the release, the public manifest and the private secret, together or not at all.
+    """
+    from rankveil.cli.tables import check_outputs, open_table
+
+    manifest, secret = manifest or f"{out}.manifest.json", secret or f"{out}.secret.json"
+    inputs = {"input": file, "plan": plan, "file of roles": reading.roles}
+    inputs["seed file"] = None if seed_file == "-" else seed_file
+    check_outputs({"release": out, "manifest": manifest, "secret": secret}, inputs, table="release")
+    steps = _plan(method, given, then, plan, reading.chosen)
+    chosen_seed = _seed(seed, seed_file)
+    measures = words.items(publish, option="--publish")
+
+    import rankveil as rv
+
+    with watching("masking", quiet=as_json):
+        opened = open_table(file, reading)
+        decimal = opened.table.decimal
+        release = rv.mask(opened.table, steps, seed=chosen_seed, publish=measures, decimal=decimal)
+        _write(release, opened, out=out, manifest=manifest, secret=secret)
+    notes = [*opened.notes, *release.notes]
+    if as_json:
+        output.emit(
+            {
+                "schema": MASK_SCHEMA,
+                "records": release.manifest["records"]["out"],
+                "changed": release.changed,
+                "passed_through": release.passed_through,
+                "output": out,
+                "manifest": manifest,
+                "secret": secret,
+                "notes": notes,
+            }
+        )
+    else:
+        _show(release, out=out, manifest=manifest, secret=secret, notes=notes)
+    return 0
+
+
+def _plan(
+    method: str | None, given: list[str] | None, then: list[str] | None, plan: str | None, columns: list[str] | None
+) -> Plan:
+    from rankveil import catalogue
+    from rankveil.masking import Plan, make_step
+
+    if plan is not None:
+        if method is not None or given or columns is not None:
+            raise ParameterError(
+                "--plan holds methods, parameters and columns; leave out --method, --set and --columns"
+            )
+        steps = _read_plan(plan)
+    elif method is None:
+        able = [name for name, entry in catalogue.methods().items() if not entry.post]
+        raise ParameterError(f"name a method with --method ({', '.join(able)}) or a file of steps with --plan")
+    else:
+        steps = Plan((make_step(method, words.pairs(given, option="--set"), columns=columns),))
+    for text in then or ():
+        name, _, parameters = (part.strip() for part in text.partition(":"))
+        # a post-step works on what was masked before it; another masking on the chosen columns
+        own = None if catalogue.get_method(name).post else columns
+        steps = steps.then(make_step(name, words.pairs([parameters], option=f"--then {name}"), columns=own))
+    return steps
+
+
+def _read_plan(path: str) -> Plan:
+    from rankveil.cli.tables import parsed_from
+    from rankveil.masking import Plan
+
+    json = path.lower().endswith(".json")
+    return parsed_from(path, "plan", Plan.from_json if json else Plan.from_toml)
+
+
+def _seed(seed: str | None, seed_file: str | None) -> Any:
+    """The given seed, or None for a fresh one; no error repeats what could be a seed, not even as a file's name."""
+    from rankveil.seeds import Seed
+
+    if seed is not None and seed_file is not None:
+        raise ParameterError("give --seed or --seed-file, not both")
+    if seed_file is None:
+        return None if seed is None else Seed.of(seed)
+    try:
+        if seed_file == "-":
+            text = sys.stdin.read()
+        else:
+            with open(seed_file, encoding="ascii") as file:
+                text = file.read()
+    except OSError as error:
+        raise FileError(f"the seed file cannot be read: {(error.strerror or 'the system refused').lower()}") from None
+    except UnicodeDecodeError:
+        text = ""
+    digits = "".join(text.split()).removeprefix("0x")
+    if len(digits) < _SEED_DIGITS or any(sign not in "0123456789abcdefABCDEF" for sign in digits):
+        raise ParameterError(
+            f"the seed file must hold at least {_SEED_DIGITS} hexadecimal digits (0-9, a-f), nothing else"
+        )
+    return Seed.of(digits)
+
+
+def _write(release: Release, opened: Opened, *, out: str, manifest: str, secret: str) -> None:
+    from rankveil import files
+    from rankveil.cli.tables import with_types
+    from rankveil.files import csv_text, registry
+
+    data, dialect = release.data, opened.dialect
+    if dialect is not None and registry.ending_of(out) not in csv_text.ENDINGS:
+        data, dialect = with_types(data, opened.table), None
+    with files.Staged() as staged:
+        staged.add(secret, lambda file: file.write(release.secret.to_json().encode("utf-8")), mode=0o600)
+        staged.add(manifest, lambda file: file.write(release.manifest.to_json().encode("utf-8")))
+        staged.add(out, files.table_writer(data, out, dialect=dialect))
+
+
+def _show(release: Release, *, out: str, manifest: str, secret: str, notes: list[str]) -> None:
+    records = release.manifest["records"]["out"]
+    steps = ", then ".join(step["method"] for step in release.manifest["steps"])
+    output.say(f"{output.count(records, 'record')} masked by {steps}.")
+    if release.changed:
+        output.gap()
+        rows = [(name, many, f"{100 * many / max(records, 1):.0f} %") for name, many in release.changed.items()]
+        output.grid(("masked column", "cells changed", ""), rows)
+    output.gap()
+    output.line(f"release:  {out}")
+    output.line(f"manifest: {manifest} (publish it with the release)")
+    output.line(f"secret:   {secret} (keep it: with it the masking can be undone)")
+    output.notes(notes)

@@ -1,0 +1,37 @@
+"""rankveil measures: the catalogue of measures."""
+
+from __future__ import annotations
+
+from rankveil.cli import output
+from rankveil.cli.options import AsJson
+
+EXAMPLE = "rankveil measures"
+
+
+def measures(*, as_json: AsJson = False) -> int:
+    """List the measures of a release.
+
+    With their bounds and which direction is better.
+    """
+    from rankveil import catalogue
+
+    described = [entry.describe() for entry in catalogue.measures().values()]
+    if as_json:
+        output.emit(described)
+        return 0
+    output.grid(
+        ("id", "title", "family", "better", "bounds", "needs mapping", "source"),
+        [
+            (
+                each["id"],
+                each["title"],
+                each["family"],
+                each["better"],
+                " to ".join("no limit" if bound is None else f"{bound:g}" for bound in each["bounds"]),
+                each["needs_mapping"],
+                each["source"],
+            )
+            for each in described
+        ],
+    )
+    return 0

@@ -1,0 +1,64 @@
+"""rankveil reproduce: a paper's tables and figures, published value beside ours."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from rankveil.cli import output
+from rankveil.cli.options import AsJson
+from rankveil.cli.progress import watching
+
+EXAMPLE = "rankveil reproduce masking-as-permutation -o reproduced"
+
+
+def reproduce(
+    *,
+    paper: Annotated[
+        str,
+        typer.Argument(metavar="PAPER", help="new-directions, masking-as-permutation or all.", show_default=False),
+    ],
+    data: Annotated[
+        str | None, typer.Option("--data", metavar="DIR", help="A folder with data that a paper needs.")
+    ] = None,
+    out: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="DIR", help="Write a page, figures and JSON there.")
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Compute a paper's tables and figures again.
+
+    Exit code 1 when a value differs from the published one for no known reason.
+    """
+    from rankveil.papers import reproduce as again
+
+    with watching(f"reproducing {paper}", quiet=as_json) as progress:
+        made = again(paper, data=data, out=out, progress=progress)
+    content = made.to_dict()
+    if as_json:
+        output.emit(content)
+    else:
+        for one in content.get("papers", [content]):
+            _show(one)
+        if out is not None:
+            output.say(f"Written into {out}.")
+    return 0 if made.ok else 1
+
+
+def _show(content: dict[str, Any]) -> None:
+    output.say(f"{content['paper']}:")
+    rows = []
+    for table in content["tables"]:
+        agree = sum(row["ok"] for row in table["rows"])
+        slips = sum(not row["ok"] and "remark" in row for row in table["rows"])
+        rows.append((table["name"], len(table["rows"]), agree, slips, len(table["rows"]) - agree - slips))
+    output.grid(("table", "values", "agree", "slips of the paper", "differ"), rows)
+    wrong = [
+        f"{table['name']}, {row['item']}: published {row['published']}, computed {row['computed']}"
+        for table in content["tables"]
+        for row in table["rows"]
+        if not row["ok"] and "remark" not in row
+    ]
+    output.notes([*(f"DIFFERS: {each}" for each in wrong), *content["remarks"]])
+    output.gap()

@@ -1,0 +1,233 @@
+"""Files to tables and back, as the verbs need them."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from rankveil.cli import words
+from rankveil.cli.options import Matching, Reading
+from rankveil.errors import FileError, ParameterError, RankveilError, TableError, suggestion
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from rankveil.files import Dialect
+    from rankveil.table import Schema, Table
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A table read from a file, and how the file was written."""
+
+    table: Table
+    dialect: Dialect | None
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Original and masked, and the keyword arguments that say how they belong together."""
+
+    original: Table
+    masked: Table
+    matching: dict[str, Any]
+    notes: list[str]
+
+
+def open_table(path: str, reading: Reading, *, declared: Schema | None = None) -> Opened:
+    """Read a file with what was declared of its columns."""
+    from rankveil import files
+    from rankveil.table import Table
+
+    schema = declared_schema(reading) if declared is None else declared
+    loaded = files.load(path, separator=reading.separator, decimal=reading.decimal, encoding=reading.encoding)
+    table = Table(loaded.data, schema=schema, decimal=loaded.dialect.decimal if loaded.dialect else ".")
+    return Opened(table, loaded.dialect, loaded.notes)
+
+
+def open_pair(original: str, masked: str, reading: Reading, matching: Matching) -> Pairing:
+    """Read both files; what is declared of a column that the release dropped is not held against it."""
+    from rankveil import files
+    from rankveil.table import Table
+
+    secret = None if matching.secret is None else read_secret(matching.secret)
+    schema = declared_schema(reading)
+    first = open_table(original, reading, declared=schema)
+    loaded = files.load(masked, separator=reading.separator, decimal=reading.decimal, encoding=reading.encoding)
+    second = Table(
+        loaded.data,
+        schema=_only(schema, loaded.data.column_names),
+        decimal=loaded.dialect.decimal if loaded.dialect else ".",
+    )
+    notes = [*first.notes, *loaded.notes]
+    if secret is not None:
+        from rankveil.manifest import fingerprint
+
+        if fingerprint(first.table) != secret.fingerprint:
+            notes.append(
+                "the secret was made for another original, or for this one read in another way (--missing, format)"
+            )
+        if secret.order is None:
+            notes.append("the secret holds no mapping: the rows of that release were not reordered")
+    how: dict[str, Any] = {"columns": reading.chosen, "key": matching.key, "secret": secret, "seed": matching.seed}
+    return Pairing(first.table, second, {**how, "mapping": not matching.no_mapping}, notes)
+
+
+def read_text(path: str, what: str) -> str:
+    """The text of a small file."""
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            return file.read()
+    except OSError as error:
+        reason = (error.strerror or "the system refused").lower()
+        raise FileError(f"{path}: the {what} cannot be read: {reason}") from None
+    except UnicodeDecodeError:
+        raise FileError(f"{path}: the {what} cannot be read: it is not UTF-8 text") from None
+
+
+def parsed_from(path: str, what: str, parse: Callable[[str], T]) -> T:
+    """What a small file says; errors name the file."""
+    text = read_text(path, what)
+    try:
+        return parse(text)
+    except RankveilError as error:
+        raise type(error)(f"{path}: {error}") from None
+
+
+def read_secret(path: str) -> Any:
+    """The protector's secret."""
+    from rankveil.manifest import Secret
+
+    return parsed_from(path, "secret", Secret.from_json)
+
+
+def declared_schema(reading: Reading) -> Schema:
+    """Kinds, orders, roles and missing markers from the TOML file and the flags, which win."""
+    from rankveil.table import Schema
+
+    kinds, levels, roles, missing = _from_toml(reading.roles) if reading.roles else ({}, {}, {}, ())
+    for name, text in words.pairs(reading.kind, option="--kind").items():
+        kind, sign, order = text.partition(":")
+        if sign and kind.strip() != "ordinal":
+            raise ParameterError(f"--kind {name}={text}: only an ordinal column has an order")
+        kinds[name] = kind.strip()
+        if sign:
+            levels[name] = tuple(word.strip() for word in order.split("<"))
+        elif kind != "ordinal":
+            levels.pop(name, None)
+    roles |= words.pairs(reading.role, option="--role")
+    if reading.missing:
+        missing = tuple(words.items(reading.missing, option="--missing"))
+    return Schema(kinds=kinds, levels=levels, roles=roles, missing=missing)
+
+
+def _from_toml(path: str) -> tuple[dict[str, str], dict[str, tuple[str, ...]], dict[str, str], tuple[str, ...]]:
+    try:
+        plain = tomllib.loads(read_text(path, "file of roles"))
+    except tomllib.TOMLDecodeError as error:
+        raise ParameterError(f"{path}: is not TOML: {error}") from None
+    _known(path, plain, ("columns", "missing"), where="")
+    columns = plain.get("columns", {})
+    if not isinstance(columns, dict) or not all(isinstance(given, dict) for given in columns.values()):
+        raise ParameterError(f"{path}: columns are tables, as in [columns.INCOME]")
+    kinds: dict[str, str] = {}
+    roles: dict[str, str] = {}
+    levels: dict[str, tuple[str, ...]] = {}
+    for name, given in columns.items():
+        _known(path, given, ("kind", "role", "levels"), where=f"[columns.{name}] ")
+        for key, found in (("kind", kinds), ("role", roles)):
+            if key in given:
+                if not isinstance(given[key], str):
+                    raise ParameterError(f"{path}: [columns.{name}] {key} must be a text")
+                found[name] = given[key]
+        if "levels" in given:
+            levels[name] = _texts(given["levels"], f"{path}: [columns.{name}] levels")
+            if kinds.setdefault(name, "ordinal") != "ordinal":
+                raise ParameterError(f"{path}: [columns.{name}] has levels, but only an ordinal column has an order")
+    return kinds, levels, roles, _texts(plain.get("missing", []), f"{path}: missing")
+
+
+def _known(path: str, given: Mapping[str, Any], known: tuple[str, ...], *, where: str) -> None:
+    for key in given:
+        if key not in known:
+            raise ParameterError(f"{path}: {where}there is no setting {key}{suggestion(key, known)}")
+
+
+def _texts(given: object, what: str) -> tuple[str, ...]:
+    if not isinstance(given, list) or not all(isinstance(word, str | int | float) for word in given):
+        raise ParameterError(f'{what} must be a list, as in ["low", "high"]')
+    return tuple(str(word) for word in given)
+
+
+def _only(schema: Schema, names: list[str]) -> Schema:
+    from rankveil.table import Schema
+
+    def kept(given: Mapping[str, Any] | None) -> dict[str, Any]:
+        return {name: value for name, value in (given or {}).items() if name in names}
+
+    return Schema(kept(schema.kinds), kept(schema.levels), kept(schema.roles), schema.missing)
+
+
+def check_outputs(outputs: Mapping[str, str], inputs: Mapping[str, str | None], *, table: str | None = None) -> None:
+    """Before any work: every output can be written, and none is an input or another output."""
+    from rankveil import files
+
+    others = {what: path for what, path in inputs.items() if path is not None}
+    for what, path in outputs.items():
+        if not path:
+            raise ParameterError(f"the name of the {what} is empty")
+        for other, taken in others.items():
+            if files.same_file(path, taken):
+                raise FileError(f"{path}: the {what} would overwrite the {other}; give another name")
+        files.check_writable(path, table=what == table)
+        others[what] = path
+
+
+def with_types(data: pa.Table, table: Table) -> pa.Table:
+    """A release that came from text, with numbers as numbers: for formats that know types."""
+    from rankveil.table import Table
+
+    released = Table(data, schema=table.schema, decimal=table.decimal)
+    for place, name in enumerate(data.column_names):
+        cells = table.cells(name)
+        if cells.is_text and cells.kind != "nominal" and not cells.levels:
+            numbers = _as_numbers(released, name)
+            if numbers is not None:
+                data = data.set_column(place, name, numbers)
+    return data
+
+
+def _as_numbers(table: Table, name: str) -> pa.Array | None:
+    """A text column as whole numbers or decimals, missing cells as nulls; None when it cannot be."""
+    import numpy as np
+    import pyarrow as pa
+
+    try:
+        values = table.values(name)
+    except TableError:  # not masked, and not clean: it stays as it is
+        return None
+    missing = np.isnan(values)
+    if not table.cells(name).integral:
+        return pa.array(values, mask=missing)
+    if np.any(np.abs(values[~missing]) >= 2.0**53):
+        return None
+    return pa.array(np.where(missing, 0, values).astype(np.int64), mask=missing)
+
+
+def folder_for(path: str) -> bool:
+    """Make the folder when it is not there; True when it was made."""
+    if os.path.isdir(path):
+        return False
+    if os.path.lexists(path):
+        raise FileError(f"{path}: is not a folder; give the name of a new or existing one")
+    try:
+        os.makedirs(path)
+    except OSError as error:
+        raise FileError(f"{path}: cannot be made: {(error.strerror or 'the system refused').lower()}") from None
+    return True

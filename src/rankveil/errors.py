@@ -1,0 +1,75 @@
+"""The errors that rankveil raises on purpose.
+
+    RankveilError               whatever a person can put right; its text is one sentence
+    ├── FileError               a file cannot be read or written
+    │   └── FormatError         ... because of its ending or content
+    ├── TableError              a column or a cell is not what was expected
+    ├── ParameterError          an unknown name or a value out of range
+    ├── PairError               original and masked do not belong together
+    └── NotApplicableError      a measure has no meaning for these data, and why
+
+Whatever else is raised is a mistake of rankveil itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class RankveilError(Exception):
+    """Whatever a person can put right; its text is one sentence."""
+
+
+class FileError(RankveilError):
+    """A file cannot be read or written."""
+
+
+class FormatError(FileError):
+    """A file's ending or content is not one that can be read."""
+
+
+class TableError(RankveilError):
+    """A column or a cell is not what was expected."""
+
+
+class ParameterError(RankveilError):
+    """An unknown name or a value out of range."""
+
+
+class PairError(RankveilError):
+    """Original and masked do not belong together."""
+
+
+class NotApplicableError(RankveilError):
+    """A measure has no meaning for these data; the text says why."""
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The end of an error sentence: the nearest known name, or all of them.
+
+    >>> suggestion("alhpa", ["alpha", "sd"])
+    '; did you mean alpha?'
+    >>> suggestion("zzz", ["alpha", "sd"])
+    '; known: alpha, sd'
+    """
+    names = sorted(known)
+    folded = {known_name.lower(): known_name for known_name in names}
+    near = get_close_matches(name.lower(), folded, n=1)
+    if near:
+        return f"; did you mean {folded[near[0]]}?"
+    return f"; known: {', '.join(names)}" if names else ""
+
+
+def listing(items: Iterable[object], *, most: int = 5) -> str:
+    """A short enumeration for an error sentence.
+
+    >>> listing([12, 40, 77])
+    '12, 40, 77'
+    >>> listing(range(1, 100), most=3)
+    '1, 2, 3 and 96 more'
+    """
+    texts = [str(item) for item in items]
+    if len(texts) <= most:
+        return ", ".join(texts)
+    return f"{', '.join(texts[:most])} and {len(texts) - most} more"

@@ -1,0 +1,158 @@
+"""Files that are written whole or not at all, one or several together."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import BinaryIO, Self
+
+from rankveil.errors import FileError
+
+PRIVATE = 0o600
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """A file that is written but does not have its name yet."""
+
+    given: str
+    target: str
+    temporary: str
+    mode: int
+
+
+class Staged:
+    """Several files written together or not at all.
+
+    `add` writes each at once to a temporary beside its target, readable by its owner alone. When the block
+    ends well they get their modes and names in the order of adding; when it ends with an error they are
+    removed, and files that stood there before are as they were.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     with Staged() as staged:
+    ...         staged.add(f"{folder}/a.txt", lambda file: file.write(b"a"))
+    ...         staged.add(f"{folder}/secret", lambda file: file.write(b"s"), mode=0o600)
+    ...     sorted(os.listdir(folder))
+    ['a.txt', 'secret']
+    """
+
+    def __init__(self) -> None:
+        self._waiting: list[_Waiting] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self._commit()
+        finally:
+            for file in self._waiting:
+                _remove(file.temporary)
+            self._waiting.clear()
+
+    def add(self, path: str | os.PathLike[str], write: Callable[[BinaryIO], object], *, mode: int = 0o644) -> None:
+        """Write one more file; its mode is lessened by the umask, but 0600 is kept as it is."""
+        given = os.fspath(path)
+        target = os.path.realpath(given)  # a link stays, and what it points to is replaced
+        if any(file.target == target for file in self._waiting):
+            raise FileError(f"{given}: two outputs would have this name; give one of them another")
+        folder = os.path.dirname(target)
+        with said_of(given):
+            allowed = mode if mode == PRIVATE else mode_under_umask(folder, mode)
+            temporary = _fresh(folder)
+            self._waiting.append(_Waiting(given, target, temporary, allowed))
+            with open(temporary, "xb", opener=_private) as file:
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+
+    def _commit(self) -> None:
+        replaced: list[tuple[str, str | None]] = []
+        try:
+            for position, file in enumerate(self._waiting, start=1):
+                with said_of(file.given):
+                    os.chmod(file.temporary, file.mode)
+                    if position < len(self._waiting):  # once the last one is renamed nothing can fail
+                        replaced.append((file.target, _keep(file.target)))
+                    os.replace(file.temporary, file.target)
+        except BaseException:
+            for target, kept in reversed(replaced):
+                with suppress(OSError):
+                    os.replace(kept, target) if kept else os.unlink(target)
+            raise
+        finally:
+            for _, kept in replaced:
+                if kept:
+                    _remove(kept)
+        for folder in {os.path.dirname(file.target) for file in self._waiting}:
+            _sync_folder(folder)
+
+
+@contextmanager
+def said_of(path: str, *, deed: str = "written") -> Iterator[None]:
+    """Turn the system's refusal (full disk, no permission) into one sentence about `path`."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error).partition("\n")[0] or type(error).__name__
+        raise FileError(f"{path}: cannot be {deed}: {reason[0].lower()}{reason[1:]}") from error
+
+
+def mode_under_umask(folder: str, mode: int) -> int:
+    """The mode that a new file gets in `folder`; fails as writing there would.
+
+    An empty file tells: asking for the umask itself would change it for every thread.
+    """
+    probe = _fresh(folder)
+    handle = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        return os.fstat(handle).st_mode & 0o777
+    finally:
+        os.close(handle)
+        _remove(probe)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), PRIVATE)
+
+
+def _fresh(folder: str) -> str:
+    return os.path.join(folder, f".rankveil-{secrets.token_hex(8)}.tmp")
+
+
+def _keep(target: str) -> str | None:
+    """A second name for the file that stands at `target`, or None when there is none."""
+    if os.path.isdir(target):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder")
+    kept = _fresh(os.path.dirname(target))
+    try:
+        os.link(target, kept)
+    except FileNotFoundError:
+        return None
+    except OSError:  # a file system without hard links
+        os.replace(target, kept)
+    return kept
+
+
+def _remove(path: str) -> None:
+    with suppress(OSError):
+        os.unlink(path)
+
+
+def _sync_folder(folder: str) -> None:
+    """Make the new names last through a power cut, where the system offers that."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

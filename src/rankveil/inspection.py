@@ -1,0 +1,135 @@
+"""A first look at a table: its columns, guessed kinds and roles, missing values, ties, what would be masked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankveil.columns import Cells
+from rankveil.errors import TableError
+from rankveil.table import Table
+
+INSPECT_SCHEMA = "rankveil/inspect/1"
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a person should know of a column before it is masked."""
+
+    name: str
+    kind: str
+    kind_given: bool
+    role: str
+    role_given: bool
+    levels: tuple[str, ...]
+    missing: int
+    distinct: int | None
+    """How many different values there are; None when they cannot be compared."""
+    ties: float | None
+    """The share of the values that stand more than once."""
+    why_not_numeric: str | None
+    looks_like_identifier: bool
+    masked: bool
+    """Whether masking would change it unless other columns are chosen."""
+    problem: str | None
+    """Why masking would refuse the table because of this column."""
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """A table seen column by column; guesses are advice and change nothing."""
+
+    records: int
+    columns: tuple[Look, ...]
+    notes: tuple[str, ...]
+
+    def __getitem__(self, name: str) -> Look:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(name)
+
+    @property
+    def masked(self) -> tuple[str, ...]:
+        """The columns that would be masked."""
+        return tuple(column.name for column in self.columns if column.masked)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON document of `rankveil inspect`."""
+        return {
+            "schema": INSPECT_SCHEMA,
+            "records": self.records,
+            "columns": [{**asdict(column), "levels": list(column.levels)} for column in self.columns],
+            "masked": list(self.masked),
+            "notes": list(self.notes),
+        }
+
+    def __repr__(self) -> str:
+        return f"Inspection({self.records} records, {len(self.columns)} columns, {len(self.masked)} would be masked)"
+
+
+def inspect(data: Any, *, columns: Sequence[str] | None = None, schema: Any = None, decimal: str = ".") -> Inspection:
+    """Look at a table without changing or masking anything; `columns` are those a person means to mask.
+
+    >>> import pyarrow as pa
+    >>> seen = inspect(pa.table({"INCOME": [10, 20, 20, None], "TOWN": ["a", "b", "b", "a"]}))
+    >>> seen.masked, seen["INCOME"].missing, round(seen["INCOME"].ties, 2)
+    (('INCOME',), 1, 0.67)
+    """
+    table = Table.of(data, schema=schema, decimal=decimal)
+    notes = []
+    try:
+        chosen = table.usable(columns)
+    except TableError as error:
+        if columns is not None:
+            raise
+        chosen = ()
+        notes.append(f"nothing would be masked: {error}")
+    looks = tuple(_look(table, name, masked=name in chosen) for name in table.names)
+    loose = [look.name for look in looks if look.looks_like_identifier and not look.masked]
+    if loose:
+        notes.append(
+            f"looks like an identifier and would pass through unmasked: {', '.join(loose)}; drop it before release"
+        )
+    return Inspection(len(table), looks, tuple(notes))
+
+
+def _look(table: Table, name: str, *, masked: bool) -> Look:
+    column, cells = table.columns[name], table.cells(name)
+    problem, counts = None, None
+    if column.usable:
+        try:
+            values = table.values(name)
+            counts = np.unique(values[~np.isnan(values)], return_counts=True)[1]
+        except TableError as error:
+            problem = str(error)
+    if counts is None:
+        counts = _counts(cells)
+    return Look(
+        name=name,
+        kind=column.kind,
+        kind_given=column.kind_given,
+        role=column.role,
+        role_given=column.role_given,
+        levels=column.levels,
+        missing=column.missing,
+        distinct=None if counts is None else int(counts.size),
+        ties=None if counts is None else float(counts[counts > 1].sum() / max(counts.sum(), 1)),
+        why_not_numeric=column.why or None,
+        looks_like_identifier=column.looks_like_identifier,
+        masked=masked,
+        problem=problem if masked else None,
+    )
+
+
+def _counts(cells: Cells) -> Any:
+    """How often each value stands, or None for values that cannot be compared."""
+    try:
+        return pc.value_counts(cells.present).field("counts").to_numpy(zero_copy_only=False)
+    except pa.ArrowNotImplementedError:
+        return None

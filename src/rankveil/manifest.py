@@ -1,0 +1,219 @@
+"""What is published of a masking (everything but the randomness), and what stays secret."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankveil._version import __version__
+from rankveil.errors import FileError
+from rankveil.masking import Applied, Plan, Step
+from rankveil.seeds import Seed
+from rankveil.table import Table
+
+MANIFEST_SCHEMA = "rankveil/manifest/1"
+SECRET_SCHEMA = "rankveil/secret/1"
+
+
+@dataclass(frozen=True, eq=False)
+class Manifest:
+    """The public account of a release: methods, parameters, facts, counts; never the seed or a hash of the original."""
+
+    content: Mapping[str, Any]
+
+    def to_json(self) -> str:
+        """As JSON."""
+        return json.dumps(self.content, indent=2, ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Manifest:
+        """A manifest read back."""
+        return cls(_parsed(text, MANIFEST_SCHEMA, "manifest"))
+
+    def __getitem__(self, name: str) -> Any:
+        return self.content[name]
+
+    def __repr__(self) -> str:
+        steps = " then ".join(step["method"] for step in self.content["steps"])
+        return f"Manifest({steps}, {self.content['records']['out']} records)"
+
+
+@dataclass(frozen=True, eq=False)
+class Secret:
+    """What the protector keeps: the seed, a fingerprint of the original, and the mapping when rows were reordered."""
+
+    seed: Seed
+    fingerprint: str
+    order: NDArray[np.intp] | None = field(default=None)
+
+    def to_json(self) -> str:
+        """For the secret file, and nothing else."""
+        mapping = None if self.order is None else (self.order + 1).tolist()
+        return json.dumps(
+            {
+                "schema": SECRET_SCHEMA,
+                "seed": self.seed.reveal(),
+                "original_fingerprint": self.fingerprint,
+                "mapping": mapping,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Secret:
+        """A secret read back; its errors never quote it."""
+        plain = _parsed(text, SECRET_SCHEMA, "secret")
+        try:
+            mapping = plain.get("mapping")
+            order = None if mapping is None else np.asarray(mapping) - 1
+            whole = order is None or order.dtype.kind == "i"
+            if not whole or (order is not None and not np.array_equal(np.sort(order), np.arange(order.size))):
+                raise ValueError
+            if not isinstance(plain["seed"], str):  # a seed of null would draw a fresh one
+                raise ValueError
+            return cls(Seed.of(plain["seed"]), str(plain["original_fingerprint"]), order)
+        except (KeyError, TypeError, ValueError, OverflowError):
+            raise FileError("the secret file is damaged: seed, fingerprint or mapping cannot be read") from None
+
+    def __repr__(self) -> str:
+        return "Secret(hidden)"
+
+
+def _parsed(text: str, schema: str, what: str) -> dict[str, Any]:
+    try:
+        plain = json.loads(text)
+    except ValueError:
+        raise FileError(f"this is not a {what}: it is not JSON") from None
+    if not isinstance(plain, dict) or plain.get("schema") != schema:
+        raise FileError(f"this is not a {what}: its schema is not {schema}")
+    return plain
+
+
+def fingerprint(table: Table) -> str:
+    """A hash by which the protector recognises the original; it stays in the secret."""
+    digest = hashlib.sha256()
+    for name in table.names:
+        cells = table.cells(name)
+        digest.update(f"{len(name)}:{name}:{len(table)}:".encode())
+        digest.update(np.packbits(cells.missing).tobytes())
+        for part in cells.content():
+            digest.update(part)
+    return digest.hexdigest()
+
+
+def describe(table: Table, plan: Plan, applied: Applied, *, published: Mapping[str, Any] | None = None) -> Manifest:
+    """The manifest of a release."""
+    mapping = _mapping(plan)
+    content = {
+        "schema": MANIFEST_SCHEMA,
+        "rankveil": __version__,
+        "date": datetime.date.today().isoformat(),
+        "steps": [
+            _step(step, columns, counts)
+            for step, columns, counts in zip(plan.steps, applied.columns, applied.counts, strict=True)
+        ],
+        "mapping": mapping,
+        "marginals": _marginals(plan, applied),
+        "guarantees": _guarantees(plan, applied),
+        "columns": [
+            {
+                "name": column.name,
+                "kind": column.kind,
+                "role": column.role,
+                "role_is_a_guess": not column.role_given,
+                "masked": column.name in applied.masked,
+                "missing": column.missing,
+            }
+            for column in table.columns.values()
+        ],
+        "records": {"in": len(table), "out": len(table), "left_out": 0},
+        "disclosive_parameters": _disclosive(plan, applied),
+        "for_users": _for_users(plan),
+        "measures": dict(published or {}),
+    }
+    return Manifest(content)
+
+
+def _step(step: Step, columns: tuple[str, ...], counts: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
+    entry = step.entry
+    described: dict[str, Any] = {"method": entry.id, "title": entry.title, "columns": list(columns)}
+    if entry.works_on == "records":
+        described["parameters"] = step.bound()
+    else:
+        bound = {name: step.bound(name) for name in columns}
+        described["parameters"] = bound[columns[0]] if not step.per_column else _common(bound)
+        described["per_column"] = {
+            name: {key: value for key, value in given.items() if described["parameters"].get(key, ...) != value}
+            for name, given in bound.items()
+        }
+        described["per_column"] = {name: given for name, given in described["per_column"].items() if given}
+    described["facts"] = entry.facts(described["parameters"])
+    if entry.works_on != "records":  # each column may have its own sd, and all of them be local
+        described["facts"]["local"] = all(entry.facts(given)["local"] for given in bound.values())
+    if counts:
+        described["counts"] = {name: dict(given) for name, given in counts.items()}
+    described["source"] = entry.source
+    return described
+
+
+def _common(bound: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The parameters that are the same in every column."""
+    rows = list(bound.values())
+    return {key: value for key, value in rows[0].items() if all(row[key] == value for row in rows)}
+
+
+def _mapping(plan: Plan) -> str:
+    facts = [step.entry.mapping for step in plan.steps]
+    return "none" if "none" in facts else "reordered" if "reordered" in facts else "kept"
+
+
+def _marginals(plan: Plan, applied: Applied) -> str:
+    """Kept when, in every column, the last step that could change them restores or keeps them."""
+    changed: set[str] = set()
+    for step, columns in zip(plan.steps, applied.columns, strict=True):
+        if step.method == "reverse_map":
+            changed -= set(columns)
+        elif step.entry.marginals == "changed":
+            changed |= set(columns)
+    return "changed" if changed else "kept"
+
+
+def _guarantees(plan: Plan, applied: Applied) -> list[str]:
+    """What distance swapping promises for the columns that no other step works on, before it or after."""
+    told = []
+    for number, step in enumerate(plan.steps):
+        if step.method != "distance_swap":
+            continue
+        for name in applied.columns[number]:
+            alone = not any(
+                name in columns
+                for k, columns in enumerate(applied.columns)
+                if k != number and plan.steps[k].entry.works_on != "records"
+            )
+            if alone and not applied.counts[number].get(name, {}).get("moved_less_than_d", 0):
+                told.append(f"column {name}: every value is at permutation distance {step.bound(name)['d']} or more")
+    return told
+
+
+def _disclosive(plan: Plan, applied: Applied) -> list[str]:
+    flags = []
+    for step, columns in zip(plan.steps, applied.columns, strict=True):
+        for parameter, why in step.entry.from_data.items():
+            taken = [name for name in columns if step.bound(name)[parameter] is None]
+            if taken:
+                flags.append(f"{step.method}: {parameter} was taken from the original in {', '.join(taken)}: {why}")
+    return flags
+
+
+def _for_users(plan: Plan) -> list[str]:
+    told = [f"{step.method}: {step.entry.tells}" for step in plan.steps if step.entry.tells]
+    harmless = [step.method == "round" or step.entry.works_on == "records" for step in plan.steps]
+    if all(step.entry.correction or skip for step, skip in zip(plan.steps, harmless, strict=True)):
+        told.append("rv.correct(masked, manifest) computes the means and covariances corrected for the masking")
+    return told

@@ -1,0 +1,1 @@
+"""One file per measure or small family; what lies here is in the catalogue."""

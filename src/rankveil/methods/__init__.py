@@ -1,0 +1,1 @@
+"""One file per masking method or post-step; what lies here is in the catalogue."""

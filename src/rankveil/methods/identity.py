@@ -1,0 +1,24 @@
+"""Identity: the control with no protection."""
+
+from __future__ import annotations
+
+from rankveil.catalogue import Array, method
+
+
+@method(
+    title="Identity",
+    source="control",
+    kinds=("numeric", "ordinal"),
+    marginals="kept",
+    local=True,
+    tells="nothing was changed",
+)
+def identity(x: Array) -> Array:
+    """The original itself: the control with no protection."""
+    return x.copy()
+
+
+@identity.corrects
+def _(mean: Array, covariance: Array, parameters: object) -> tuple[Array, Array]:
+    """Moments are the original's."""
+    return mean, covariance

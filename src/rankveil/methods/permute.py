@@ -1,0 +1,19 @@
+"""Permutation: the control with the most protection."""
+
+from __future__ import annotations
+
+from rankveil.catalogue import Array, method
+from rankveil.seeds import Stream
+
+
+@method(
+    title="Independent permutation",
+    source="Domingo-Ferrer and Muralidhar 2016",
+    kinds=("numeric", "ordinal"),
+    marginals="kept",
+    tells="columns are independent of each other and of who is who; "
+    "every column's distribution is exactly the original's",
+)
+def permute(x: Array, *, rng: Stream) -> Array:
+    """An independent random permutation of each column: the control with the most protection."""
+    return x[rng.order(x.size)]

@@ -1,0 +1,21 @@
+"""Record shuffling: the control that protects nothing but the order of the rows."""
+
+from __future__ import annotations
+
+from rankveil.catalogue import method
+from rankveil.ranks import Order
+from rankveil.seeds import Stream
+
+
+@method(
+    title="Record shuffling",
+    source="Domingo-Ferrer, Muralidhar and Bras-Amoros 2021",
+    works_on="records",
+    kinds=("numeric", "ordinal", "nominal"),
+    mapping="reordered",
+    marginals="kept",
+    tells="records are the original ones in another order: all analyses that do not use the order are exact",
+)
+def record_shuffle(records: int, *, rng: Stream) -> Order:
+    """Whole records in random order, every column with them: a trivial permutation that protects nobody."""
+    return rng.order(records)

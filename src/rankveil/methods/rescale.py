@@ -1,0 +1,21 @@
+"""Rescaling: give each masked column the mean and variance of the original."""
+
+from __future__ import annotations
+
+from rankveil.catalogue import Array, Outcome, method
+from rankveil.moments import mean, standard_deviation
+
+
+@method(
+    title="Rescaling to the original's mean and variance",
+    source="Domingo-Ferrer and Mateo-Sanz; section 5 of probabilistic information loss",
+    kinds=("numeric",),
+    post=True,
+    tells="every column's mean and variance are exactly the original's",
+)
+def rescale(y: Array, original: Array) -> Outcome:
+    """(y - mean_y) sd_x / sd_y + mean_x; a constant masked column can take the mean only."""
+    spread, wanted = standard_deviation(y), standard_deviation(original)
+    notes = ("the masked column is constant: only its mean was restored",) if spread == 0 < wanted else ()
+    factor = wanted / spread if spread > 0 else 0.0
+    return Outcome((y - mean(y)) * factor + mean(original), notes=notes)

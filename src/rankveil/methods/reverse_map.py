@@ -1,0 +1,20 @@
+"""Reverse mapping: release a permutation of the original values with the ranks of the masked ones."""
+
+from __future__ import annotations
+
+from rankveil import ranks
+from rankveil.catalogue import Array, method
+from rankveil.seeds import Stream
+
+
+@method(
+    title="Reverse mapping",
+    source="Muralidhar, Sarathy and Domingo-Ferrer 2014; Algorithm 1 of Domingo-Ferrer and Muralidhar 2016",
+    kinds=("numeric", "ordinal"),
+    marginals="kept",
+    post=True,
+    tells="every column's distribution is exactly the original's",
+)
+def reverse_map(y: Array, original: Array, *, rng: Stream) -> Array:
+    """Z instead of Y: z_i is the original value whose rank is that of y_i; ties in y are broken by the stream."""
+    return ranks.reverse_map(original, y, rng=rng)

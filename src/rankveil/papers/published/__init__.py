@@ -1,0 +1,1 @@
+"""What the papers print, typed in: facts to compare with, and nothing computed."""

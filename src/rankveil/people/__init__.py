@@ -1,0 +1,1 @@
+"""What each of the four can do: protector, subject, intruder, user."""

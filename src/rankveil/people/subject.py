@@ -1,0 +1,219 @@
+"""The subject: how well is my own record protected in what was released?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankveil.errors import ParameterError, TableError
+from rankveil.linkage import Linker
+from rankveil.people.chance import DRAWS, Distribution, Progress, by_chance, whole
+from rankveil.people.diversity import CRITERIA, Diversity
+from rankveil.ranks import SortedColumn, average_ranks
+from rankveil.seeds import Seed
+from rankveil.table import Table, require_columns
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+VERIFY_SCHEMA = "rankveil/verify/1"
+PLAUSIBLE = 0.05
+"""A match that chance gives with at least this probability is plausible as chance."""
+
+
+@dataclass(eq=False)
+class Verification:
+    """What a subject learns from her own values and the released table alone."""
+
+    names: tuple[str, ...]
+    nearest: tuple[Any, ...]
+    ranks: Array
+    record: int
+    records: tuple[int, ...]
+    d: Array
+    diversity: dict[str, list[float | None]]
+    distance: float
+    p_value: float
+    null: Distribution
+    approximate: bool
+    f: str
+    notes: list[str]
+
+    @property
+    def plausible(self) -> bool:
+        """Whether a match as near as this is plausible as chance."""
+        return self.p_value >= PLAUSIBLE
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON document of `rankveil verify`."""
+        return {
+            "schema": VERIFY_SCHEMA,
+            "attributes": list(self.names),
+            "f": self.f,
+            "nearest": list(self.nearest),
+            "ranks": [whole(rank) for rank in self.ranks],
+            "record": self.record,
+            "records": list(self.records),
+            "d": [whole(each) for each in self.d],
+            "diversity": self.diversity,
+            "chance": {
+                "distance": whole(self.distance),
+                "p_value": self.p_value,
+                "plausible": self.plausible,
+                "approximate": self.approximate,
+                "draws": self.null.draws,
+                "exhaustive": self.null.exhaustive,
+                "null": self.null.to_dict(),
+            },
+            "notes": self.notes,
+        }
+
+    def __repr__(self) -> str:
+        return f"Verification(record {self.record}, d={[whole(each) for each in self.d]}, chance {self.p_value:.3g})"
+
+
+def verify(
+    masked: Any,
+    record: Mapping[str, Any],
+    *,
+    f: str | int = "minimax",
+    draws: int = DRAWS,
+    seed: Seed | int = 0,
+    permutation: bool = False,
+    progress: Progress | None = None,
+    **declared: Any,
+) -> Verification:
+    """Algorithms 2 and 3 for the columns that the subject gives: her nearest released values, distances, diversity.
+
+    f is `minimax` (Algorithm 3), `euclidean`, or the number of a released record from 1. Her chance check is exact
+    when the release is a pure permutation of the original (`permutation`, from the manifest), otherwise approximate.
+    """
+    table = Table.of(masked, **declared)
+    if not record:
+        raise ParameterError("give at least one value, as in --record A=1,B=2")
+    if draws < 1:
+        raise ParameterError("draws must be a whole number of at least 1")
+    require_columns(record, table.names)
+    names = table.usable(tuple(record))
+    mine = np.array([_number(table, name, record[name]) for name in names])
+    released = np.column_stack([table.values(name) for name in names])
+    complete = np.flatnonzero(~np.isnan(released).any(axis=1))
+    if complete.size == 0:
+        raise TableError("no released record has all the columns that were given")
+    notes = []
+    if complete.size < len(table):
+        notes.append(f"{len(table) - complete.size} released records have missing values there and are left out")
+    y = released[complete]
+    columns = [SortedColumn(y[:, j]) for j in range(y.shape[1])]
+    where = [column.nearest(mine[j : j + 1]) for j, column in enumerate(columns)]
+    target = np.array([column.ranks[at[0]] for column, at in zip(columns, where, strict=True)])
+    nearest = tuple(
+        _shown(table, name, column.distinct[at[0]]) for name, column, at in zip(names, columns, where, strict=True)
+    )
+    rank_y = average_ranks(y)
+    linker = Linker(rank_y)
+    row, rows = _match(f, target, rank_y, linker, complete)
+    d = np.abs(rank_y[row] - target)
+    null = by_chance(rank_y, linker, draws=draws, rng=Seed.of(seed).stream("chance", "subject"), progress=progress)
+    if not permutation:
+        notes.append("the chance check is approximate: the release is not known to be a pure permutation")
+    if not null.exhaustive:
+        notes.append(f"chance is a seeded sample of {null.draws} random records")
+    return Verification(
+        names=names,
+        nearest=nearest,
+        ranks=target,
+        record=int(complete[row]) + 1,
+        records=tuple(int(each) + 1 for each in complete[rows]),
+        d=d,
+        diversity=_diversity(columns, target, d, notes),
+        distance=float(d.max()),
+        p_value=float(null.at_most(np.array([d.max()]))[0]),
+        null=null,
+        approximate=not permutation,
+        f=str(f),
+        notes=notes,
+    )
+
+
+def _number(table: Table, name: str, value: Any) -> float:
+    levels = table.cells(name).levels
+    if levels:
+        if str(value) not in levels:
+            raise ParameterError(f"column {name}: {value!r} is not one of its levels {', '.join(levels)}")
+        return float(levels.index(str(value)))
+    text = value.replace(",", ".") if isinstance(value, str) and table.decimal == "," else value
+    try:
+        number = float(text)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not np.isfinite(number):
+        raise ParameterError(f"column {name}: {value!r} is not a number")
+    return number
+
+
+def _shown(table: Table, name: str, value: float) -> Any:
+    levels = table.cells(name).levels
+    if levels:
+        return levels[int(value)]
+    return whole(value) if table.cells(name).integral else float(value)
+
+
+def _match(f: str | int, target: Array, rank_y: Array, linker: Linker, complete: Rows) -> tuple[int, Rows]:
+    """The subject's f(x): one released record, and all that are equally good."""
+    if f == "minimax":
+        return int(linker.best(target[None, :])[0]), linker.matches(target[None, :], most=None).rows
+    if f == "euclidean":
+        squares = np.sum((rank_y - target) ** 2, axis=1)
+        found = np.flatnonzero(squares == squares.min())
+        return int(found[0]), found
+    try:
+        wanted = int(f) - 1
+    except ValueError:
+        raise ParameterError(f"f must be minimax, euclidean or the number of a released record, not {f!r}") from None
+    place = np.flatnonzero(complete == wanted)
+    if place.size == 0:
+        raise ParameterError(f"there is no complete released record {wanted + 1}")
+    return int(place[0]), place
+
+
+def _lowest(rows: Rows, squares: Array) -> int:
+    return int(rows[squares == squares.min()].min())
+
+
+def choose(targets: Array, rank_y: Array, f: str) -> Rows:
+    """The subject's f for every record of a table: the released row that each would take as hers."""
+    if f == "minimax":
+        return Linker(rank_y).best(targets)
+    if f == "euclidean":
+        from scipy.spatial import cKDTree
+
+        different, rows = np.unique(rank_y, axis=0, return_index=True)
+        tree = cKDTree(different)
+        near, _ = tree.query(targets, k=1)
+        # the lowest row of the equally near, as in `verify`; squares of ranks are exact, their roots are not
+        return np.array(
+            [
+                _lowest(rows[some], np.sum((different[some] - target) ** 2, axis=1))
+                for target, some in zip(targets, tree.query_ball_point(targets, near * (1 + 1e-9)), strict=True)
+            ],
+            dtype=np.intp,
+        )
+    raise ParameterError(f"f must be mapping, minimax or euclidean, not {f!r}")
+
+
+def _diversity(columns: list[SortedColumn], target: Array, d: Array, notes: list[str]) -> dict[str, list[float | None]]:
+    made: dict[str, list[float | None]] = {}
+    for criterion in CRITERIA:
+        row: list[float | None] = []
+        for j, column in enumerate(columns):
+            value = float(Diversity(column).of(criterion, target[j : j + 1], d[j : j + 1])[0])
+            if not np.isfinite(value):
+                notes.append(f"{criterion}: too large to be written as a number")
+            row.append(value if np.isfinite(value) else None)
+        made[criterion] = row
+    return made

@@ -1,0 +1,100 @@
+"""The user: what was done to these data, and what follows for an analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankveil.catalogue import get_method
+from rankveil.errors import ParameterError, TableError
+from rankveil.manifest import MANIFEST_SCHEMA, Manifest
+from rankveil.table import Table
+
+Array = NDArray[np.float64]
+
+_HARMLESS = ("round",)
+"""Steps that change moments by less than the last digit."""
+
+
+@dataclass(frozen=True, eq=False)
+class Corrected:
+    """Means and covariances of the original, as far as the manifest lets a user work them out."""
+
+    names: tuple[str, ...]
+    mean: Array
+    covariance: Array
+    released_covariance: Array
+    records: int
+    notes: tuple[str, ...]
+
+    @property
+    def correlation(self) -> Array:
+        """The corrected correlations; 0 where a variance is 0."""
+        spread = np.sqrt(np.diag(self.covariance))
+        scale = np.outer(spread, spread)
+        safe = np.where(scale > 0, scale, 1.0)
+        return np.where(scale > 0, np.clip(self.covariance / safe, -1.0, 1.0), 0.0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "columns": list(self.names),
+            "records": self.records,
+            "mean": self.mean.tolist(),
+            "covariance": self.covariance.tolist(),
+            "correlation": self.correlation.tolist(),
+            "released_covariance": self.released_covariance.tolist(),
+            "notes": list(self.notes),
+        }
+
+
+def correct(masked: Any, manifest: Manifest | Mapping[str, Any] | str, **declared: Any) -> Corrected:
+    """Means and covariances of the released columns, corrected for the noise that the manifest describes.
+
+    The steps are undone from the last to the first; a step without a known correction is an error that names it.
+    """
+    content = _content(manifest)
+    table = Table.of(masked, **declared)
+    names = [column["name"] for column in content["columns"] if column["masked"] and column["kind"] == "numeric"]
+    lost = [name for name in names if name not in table.names]
+    if lost or not names:
+        what = f"the table has no column {lost[0]}" if lost else "the manifest names no masked numeric column"
+        raise TableError(what)
+    values = np.column_stack([table.values(name) for name in table.usable(names)])
+    complete = values[~np.isnan(values).any(axis=1)]
+    if complete.shape[0] == 0:
+        raise TableError("no record is complete in the masked columns")
+    mean = complete.mean(axis=0)
+    released = np.atleast_2d(np.cov(complete, rowvar=False, bias=True))
+    covariance = released.copy()
+    notes = []
+    if complete.shape[0] < len(table):
+        notes.append(f"{len(table) - complete.shape[0]} records have missing values and are left out")
+    for step in reversed(content["steps"]):
+        entry = get_method(step["method"])
+        if entry.id in _HARMLESS or entry.works_on == "records":
+            continue
+        if entry.correction is None:
+            raise ParameterError(f"there is no correction for {entry.id}: the original's moments do not follow from it")
+        own = [name for name in step["columns"] if name in names]
+        at = [names.index(name) for name in own]
+        given = [{**step["parameters"], **step.get("per_column", {}).get(name, {})} for name in own]
+        mean[at], covariance[np.ix_(at, at)] = entry.correction(mean[at], covariance[np.ix_(at, at)], given)
+    smallest = float(np.linalg.eigvalsh(covariance)[0]) if len(names) else 0.0
+    if smallest < -1e-9 * float(np.trace(covariance)):
+        notes.append("the corrected covariance matrix is not positive semidefinite: the sample is small for this noise")
+    return Corrected(tuple(names), mean, covariance, released, complete.shape[0], tuple(notes))
+
+
+def _content(manifest: Manifest | Mapping[str, Any] | str) -> Mapping[str, Any]:
+    if isinstance(manifest, Manifest):
+        return manifest.content
+    if isinstance(manifest, str):
+        return Manifest.from_json(manifest).content
+    if manifest.get("schema") != MANIFEST_SCHEMA:
+        raise ParameterError(f"this is not a manifest: its schema is not {MANIFEST_SCHEMA}")
+    return manifest

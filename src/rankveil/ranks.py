@@ -1,0 +1,188 @@
+"""Ranks and ties, reverse mapping, permutation distances.
+
+*Average* ranks (ties share their mean rank) serve the measures, permutation distances and linkage; *strict* ranks
+(1..n, ties broken by draws) serve reverse mapping and swapping, which need a bijection. Rank 1 is the smallest.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankveil.execute import in_threads
+from rankveil.seeds import Stream
+
+Array = NDArray[np.float64]
+Order = NDArray[np.intp]
+
+
+def average_ranks(x: Array) -> Array:
+    """Ranks from 1, ties sharing their mean rank; a table is ranked column by column.
+
+    >>> average_ranks(np.array([30.0, 10.0, 10.0, 20.0]))
+    array([4. , 1.5, 1.5, 3. ])
+    """
+    if x.ndim == 1:
+        return _average_ranks(x)
+    ranks = np.empty(x.shape, order="F")
+
+    def rank(j: int) -> None:
+        ranks[:, j] = _average_ranks(x[:, j])
+
+    in_threads(rank, range(x.shape[1]), size=x.size)
+    return ranks
+
+
+def _average_ranks(x: Array) -> Array:
+    order = np.argsort(x)
+    starts, ends = tie_blocks(x[order])
+    ranks = np.empty(x.size)
+    if starts.size == x.size:
+        ranks[order] = np.arange(1.0, x.size + 1)
+    else:
+        ranks[order] = np.repeat((starts + ends + 1) / 2, ends - starts)
+    return ranks
+
+
+def tie_blocks(ordered: Array) -> tuple[Order, Order]:
+    """Where each run of equal values of a sorted array starts and ends (one past its last).
+
+    >>> tie_blocks(np.array([1.0, 1.0, 5.0]))
+    (array([0, 2]), array([2, 3]))
+    """
+    if ordered.size == 0:
+        nothing = np.empty(0, dtype=np.intp)
+        return nothing, nothing
+    cuts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    return np.concatenate(([0], cuts)), np.concatenate((cuts, [ordered.size]))
+
+
+def strict_order(x: Array, *, ties: NDArray[np.uint64]) -> Order:
+    """The rows from the smallest value to the largest, equal values in the order of their draws.
+
+    >>> strict_order(np.array([5.0, 1.0, 1.0]), ties=np.array([0, 9, 3], dtype=np.uint64))
+    array([2, 1, 0])
+    """
+    order = np.argsort(x)
+    starts, ends = tie_blocks(x[order])
+    if starts.size == x.size:
+        return order
+    lengths = ends - starts
+    tied = np.repeat(lengths > 1, lengths)
+    rows = order[tied]
+    run = np.repeat(np.arange(np.count_nonzero(lengths > 1), dtype=np.uint64), lengths[lengths > 1])
+    order[tied] = rows[_within_runs(run, ties[rows], rows)]
+    return order
+
+
+def _within_runs(run: NDArray[np.uint64], draws: NDArray[np.uint64], rows: Order) -> Order:
+    """Positions sorted by run, then draw, then row, so that neither the sort's algorithm nor its stability shows.
+
+    One sort of a single word: the run in its upper bits, the draw's upper bits below. Two draws that agree in those
+    bits are so rare that everything is then sorted again the slow way.
+    """
+    width = int(run[-1]).bit_length()
+    word = draws if width == 0 else (run << np.uint64(64 - width)) | (draws >> np.uint64(width))
+    order = np.argsort(word)
+    ordered = word[order]
+    if np.any(ordered[1:] == ordered[:-1]):
+        return np.lexsort((rows, draws, run))
+    return order
+
+
+def strict_ranks(x: Array, *, ties: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Ranks 1..n, equal values in the order of their draws; a table (with a table of draws) column by column.
+
+    >>> strict_ranks(np.array([5.0, 1.0, 1.0]), ties=np.array([0, 9, 3], dtype=np.uint64))
+    array([3, 2, 1])
+    """
+    ranks = np.empty(x.shape, dtype=np.int64, order="F")
+    if x.ndim == 1:
+        ranks[strict_order(x, ties=ties)] = np.arange(1, x.size + 1)
+        return ranks
+
+    def rank(j: int) -> None:
+        ranks[strict_order(x[:, j], ties=ties[:, j]), j] = np.arange(1, x.shape[0] + 1)
+
+    in_threads(rank, range(x.shape[1]), size=x.size)
+    return ranks
+
+
+def reverse_map(x: Array, y: Array, *, rng: Stream) -> Array:
+    """Z: the values of x in the order of y, z_i = the value of x whose rank is rank(y_i).
+
+    Algorithm 1 of Domingo-Ferrer and Muralidhar (2016). A table is mapped column by column.
+
+    >>> from rankveil.seeds import Seed
+    >>> reverse_map(np.array([10.0, 20.0, 30.0]), np.array([9.0, 41.0, 22.0]), rng=Seed.of(0).stream("z"))
+    array([10., 30., 20.])
+    """
+    if x.shape != y.shape:
+        raise ValueError("reverse mapping needs as many masked values as original ones")
+    if x.ndim == 1:
+        z = np.empty(y.size)
+        z[strict_order(y, ties=rng.bits(y.size))] = np.sort(x)
+        return z
+    table = np.empty(x.shape, order="F")
+    draws = [rng.bits(y.shape[0]) for _ in range(x.shape[1])]
+
+    def map_column(j: int) -> None:
+        table[strict_order(y[:, j], ties=draws[j]), j] = np.sort(x[:, j])
+
+    in_threads(map_column, range(x.shape[1]), size=x.size)
+    return table
+
+
+def ranks_within(percent: float, *, n: int) -> int:
+    """How many ranks `percent` of n records are, rounded down.
+
+    >>> ranks_within(18.4, n=375)
+    69
+    """
+    return int(n * percent / 100 * (1 + 1e-12))  # 375 * 18.4 / 100 is a little less than 69
+
+
+def rank_changes(rank_x: Array, rank_y: Array) -> Array:
+    """|rank(x_i) - rank(y_i)| for every record: the permutation distance of Muralidhar and Domingo-Ferrer (2015)."""
+    return np.abs(rank_x - rank_y)
+
+
+def rank_correlation(rank_a: Array, rank_b: Array) -> float | None:
+    """Spearman's correlation from average ranks; None when a column is constant and it has no meaning.
+
+    >>> rank_correlation(np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0]))
+    0.5
+    """
+    a, b = rank_a - (rank_a.size + 1) / 2, rank_b - (rank_b.size + 1) / 2
+    norm = float(np.sqrt(np.dot(a, a) * np.dot(b, b)))  # one root, so that equal ranks give 1 exactly
+    if norm == 0.0:
+        return None
+    return float(np.clip(np.dot(a, b) / norm, -1.0, 1.0))
+
+
+class SortedColumn:
+    """A released column sorted once: the value nearest to any x, its rank, and the ranks around it."""
+
+    def __init__(self, y: Array) -> None:
+        self.values = np.sort(y)
+        self.starts, self.ends = tie_blocks(self.values)
+        self.distinct = self.values[self.starts]
+        self.ranks = (self.starts + self.ends + 1) / 2
+
+    def nearest(self, x: Array) -> Order:
+        """For each x the index of the distinct value closest to it, the smaller one when two are equally close."""
+        above = np.searchsorted(self.distinct, x).clip(0, self.distinct.size - 1)
+        below = np.maximum(above - 1, 0)
+        # halves, so that values near the largest number do not overflow
+        high, low, half = self.distinct[above] / 2, self.distinct[below] / 2, x / 2
+        gap_above, gap_below = np.abs(high - half), np.abs(half - low)
+        # 1.2 is equally close to 1.1 and 1.3 for the person who typed it: forgive the rounding of decimals
+        slack = 4 * np.finfo(float).eps * np.maximum(np.abs(half), np.maximum(np.abs(high), np.abs(low)))
+        found = self.distinct[above] == x  # whatever stands beside it, however near
+        return np.where((gap_below <= gap_above + slack) & ~found, below, above)
+
+    def window(self, rank: Array, reach: Array) -> tuple[Order, Order]:
+        """The first and one past the last distinct value whose rank is within `reach` of `rank`."""
+        first = np.searchsorted(self.ranks, rank - reach, side="left")
+        last = np.searchsorted(self.ranks, rank + reach, side="right")
+        return first, last

@@ -1,0 +1,216 @@
+"""The pages of an audit and of an attack, from plain data: the finding in words first, then what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rankveil.errors import listing
+from rankveil.report import figures
+from rankveil.report.chart import Array
+from rankveil.report.look import number
+from rankveil.report.page import Grid, Section, render
+
+_MOST_EXPOSED = 50
+"""Records listed on a page; all are counted."""
+_MOST_DISTANCES = 40
+"""Distances listed in a table; with more there is only the figure."""
+
+_UNLIKELY = 0.05
+"""A p-value of the comparison as a whole below which a page must not say that all looks like chance."""
+
+_MAPPINGS = {
+    "rows": "records correspond by their order",
+    "key": "records correspond by a key column",
+    "secret": "records correspond by the mapping in the secret",
+    "none": "records are not known to correspond",
+}
+
+
+def audit_page(content: Mapping[str, Any], levels: Mapping[str, Array], *, command: str | None = None) -> str:
+    """The page of an audit: `content` as its JSON document, `levels` the rank changes per attribute (may be empty)."""
+    return render(
+        title="Audit of a release",
+        lead=audit_words(content),
+        sections=audit_sections(content, levels),
+        internal=True,
+        command=command,
+    )
+
+
+def attack_page(
+    content: Mapping[str, Any], observed: Array, null: tuple[Array, Array], *, command: str | None = None
+) -> str:
+    """The page of an attack: its JSON document, a distance per record, and of the random ones (distances, shares)."""
+    return render(
+        title="A release under attack",
+        lead=attack_words(content),
+        sections=attack_sections(content, observed, null),
+        internal=True,
+        command=command,
+    )
+
+
+def audit_words(content: Mapping[str, Any]) -> str:
+    """An audit in a few sentences."""
+    said = [
+        f"{content['records']} records were compared on {_counted(content['attributes'], 'attribute')}"
+        f" ({listing(content['attributes'], most=8)}); {_MAPPINGS[content['mapping']]}."
+    ]
+    measures = content["measures"]
+    level = measures.get("permutation_level")
+    if level:
+        said.append(f"On average a value moved by {_percent(level['value'])} of the ranks.")
+    risk = measures.get("spearman_risk")
+    if risk:
+        name, value = max(risk["details"]["per_attribute"].items(), key=lambda item: item[1])
+        said.append(
+            f"{name} follows its original most closely: the ranks correlate at {number(value)} (1 is no protection)."
+        )
+    if content["gates"]:
+        failed = [gate["rule"] for gate in content["gates"] if not gate["ok"]]
+        said.append(f"Gates that FAILED: {', '.join(failed)}." if failed else "Every gate held.")
+    return " ".join(said)
+
+
+def audit_sections(content: Mapping[str, Any], levels: Mapping[str, Array]) -> list[Section]:
+    """The parts of a page that show an audit."""
+    measures = content["measures"]
+    parts = []
+    if levels:
+        parts.append(
+            Section(
+                "How far the values moved",
+                "Each curve shows one attribute: the rank changes of its records, sorted from smallest to largest.",
+                charts=[figures.permutation_level(levels, n=content["records"])],
+            )
+        )
+    rows = [(name, given["family"], given["value"], f"{given['better']} is better") for name, given in measures.items()]
+    tables = [Grid(("measure", "family", "value", ""), rows)] if rows else []
+    by_attribute = {
+        name: given["details"]["per_attribute"]
+        for name, given in measures.items()
+        if "per_attribute" in given["details"]
+    }
+    if by_attribute:
+        cells = [(each, *(given.get(each) for given in by_attribute.values())) for each in content["attributes"]]
+        tables.append(Grid(("attribute", *by_attribute), cells, caption="Attribute by attribute"))
+    without = [f"{name} does not apply: {why}" for name, why in content["not_applicable"].items()]
+    parts.append(Section("Measures", tables=tables, notes=without))
+    if content["gates"]:
+        judged = [(gate["rule"], gate["value"], "held" if gate["ok"] else "FAILED") for gate in content["gates"]]
+        parts.append(Section("Gates", tables=[Grid(("must not come true", "value", "result"), judged)]))
+    return [*parts, *_notes(content["notes"])]
+
+
+def attack_words(content: Mapping[str, Any]) -> str:
+    """An attack in a few sentences."""
+    n, claims, right, counts = content["records"], content["claims"], content["claims_right"], content["counts"]
+    said = ["The intruder knows every original and every released record, but not which belongs to which."]
+    if counts["correct"] is not None:
+        said.append(
+            f"Of {n} records, {counts['correct']} find their own released record as their only nearest one, "
+            f"{counts['multiple']} find several, {counts['wrong']} another one."
+        )
+    else:
+        said.append(f"Of {n} records, {counts['multiple']} find several equally near released records.")
+    if claims:
+        told = "" if right is None else f", and {right} of these claims are right"
+        said.append(f"{claims} matches are closer than chance explains: the intruder can claim them{told}.")
+    else:
+        said.append("No single match is closer than chance explains, so the intruder can claim none, right or wrong.")
+        if content["ks_p"] < _UNLIKELY:
+            said.append(
+                "All together the real records' distances do differ from those of random ones "
+                f"(Kolmogorov-Smirnov p-value {number(content['ks_p'])}), but that points to nobody in particular."
+            )
+    subsets = content.get("subsets")
+    if subsets:
+        best = subsets["best"]
+        told = (
+            f"by {', '.join(best['attributes'])} alone {best['claims']} can be claimed" if best["claims"] else "nothing"
+        )
+        said.append(f"With the best of {subsets['tried']} subsets of attributes: {told}.")
+    verdict = "withstands" if content["withstands"] else "does NOT withstand"
+    return " ".join([*said, f"The release {verdict} the known-plaintext attack."])
+
+
+def attack_sections(content: Mapping[str, Any], observed: Array, null: tuple[Array, Array]) -> list[Section]:
+    """The parts of a page that show an attack."""
+    n, claims = content["records"], content["claims"]
+    chart = figures.match_distances(observed, null, n=n, draws=content["draws"], claims=claims, withstands=claims == 0)
+    drawn = "every one" if content["exhaustive"] else "a sample"
+    parts = [
+        Section(
+            "Real records against random ones",
+            "A random record takes each value from another person. When real records find a match no nearer than "
+            f"random ones do, a match proves nothing. The random records are {drawn} of all that are possible.",
+            charts=[chart],
+            tables=[*_distances(content), Grid(("", "value"), _comparison(content))],
+        ),
+        Section(
+            "Which attributes moved least",
+            "The mean rank distance of the matches; the smaller, the more an attribute helps the intruder.",
+            tables=[Grid(("attribute", "mean distance"), list(content["mean_distance"].items()))],
+        ),
+    ]
+    exposed = most_exposed(content["links"], claims=claims)
+    if exposed:
+        more = f" The {_MOST_EXPOSED} most exposed of {claims} are listed." if claims > _MOST_EXPOSED else ""
+        rows = [
+            (link["original"], ", ".join(map(str, link["masked"][:5])), link["distance"], link["p_value"])
+            for link in exposed[:_MOST_EXPOSED]
+        ]
+        parts.append(
+            Section(
+                "Matches that can be claimed",
+                f"At a false discovery rate of {content['fdr']:g}.{more}",
+                tables=[Grid(("original record", "released record", "distance", "p-value"), rows)],
+            )
+        )
+    return [*parts, *_notes(content["notes"])]
+
+
+def most_exposed(links: Sequence[Mapping[str, Any]], *, claims: int) -> list[Mapping[str, Any]]:
+    """The claimed links, the surest first: Benjamini and Hochberg claim those of the smallest p-values."""
+    return sorted(links, key=lambda link: (link["p_value"], link["original"]))[:claims] if claims else []
+
+
+def certificate_section(content: Mapping[str, Any]) -> Section:
+    """The part of a page that shows a certificate."""
+    rows = list(zip(content["attributes"], content["largest"]["d"], content["largest"]["v"], strict=True))
+    return Section(
+        "Permuted privacy",
+        "The largest permutation distance d that every record has, and the smallest diversity v "
+        f"({content['diversity']}) among the released values within d of a record's own.",
+        tables=[Grid(("attribute", "d", "v"), rows)],
+        notes=content["notes"],
+    )
+
+
+def _distances(content: Mapping[str, Any]) -> list[Grid]:
+    distances = sorted({*content["observed"], *content["null"]}, key=float)
+    if len(distances) > _MOST_DISTANCES:
+        return []
+    rows = [(each, content["observed"].get(each, 0.0), content["null"].get(each, 0.0)) for each in distances]
+    return [Grid(("distance", "share of real records", "share of random records"), rows)]
+
+
+def _comparison(content: Mapping[str, Any]) -> list[tuple[str, float]]:
+    return [
+        ("Hellinger distance of the two", content["hellinger"]),
+        ("p-value of the Kolmogorov-Smirnov test", content["ks_p"]),
+        ("random records", content["draws"]),
+    ]
+
+
+def _notes(given: Sequence[str]) -> list[Section]:
+    return [Section("Notes", notes=given)] if given else []
+
+
+def _counted(things: Sequence[object], what: str) -> str:
+    return f"{len(things)} {what}" if len(things) == 1 else f"{len(things)} {what}s"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"

@@ -1,0 +1,215 @@
+"""From numbers to pictures: each function takes arrays and returns a chart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankveil.errors import ParameterError
+from rankveil.report.chart import Array, Bars, Chart, Line
+from rankveil.report.look import number
+
+_MOST_RECORDS = 2000
+_DRAWN_POINTS = 1001
+_MOST_BARS = 30
+_BINS = 40
+
+
+def permutation_level(levels: Mapping[str, Array], *, n: int, title: str | None = None) -> Chart:
+    """Per attribute the rank changes |rank(x_i) - rank(y_i)| of its records, sorted.
+
+    Source: figures 1 to 3 of masking-as-permutation. The default title names the attributes
+    that moved most and least, their mean as a percentage of n - 1.
+
+    >>> import numpy as np
+    >>> permutation_level({"A": np.array([2.0, 0.0, 2.0]), "B": np.zeros(3)}, n=3).title
+    'A moved most: mean rank change 66.7 % of n - 1; B least: 0.0 %'
+    """
+    if not levels:
+        raise ParameterError("permutation level: there is no attribute to draw; give at least one")
+    curves = {name: _distances(values, what=f"attribute {name}") for name, values in levels.items()}
+    series = []
+    for name, curve in curves.items():
+        drawn = _positions(curve.size)
+        series.append(Line(name, x=(drawn + 1).tolist(), y=curve[drawn].tolist()))
+    return Chart(
+        title=_level_title(curves, n=n) if title is None else title,
+        x_label="Records, sorted by rank change",
+        y_label="Rank change |rank(x) - rank(y)|",
+        series=series,
+        note=_level_note(curves, n=n),
+        kind="permutation_level",
+    )
+
+
+def _positions(size: int) -> NDArray[np.int64]:
+    """Which points of a sorted curve are drawn: all, or evenly spaced ones with both ends."""
+    if size <= _MOST_RECORDS:
+        return np.arange(size)
+    return np.round(np.linspace(0, size - 1, _DRAWN_POINTS)).astype(np.int64)
+
+
+def _level_title(curves: Mapping[str, Array], *, n: int) -> str:
+    if not any(curve.any() for curve in curves.values()):
+        return "No record changed its rank"
+    shares = {name: f"{100 * curve.mean() / max(n - 1, 1):.1f} %" for name, curve in curves.items()}
+    means = {name: float(curve.mean()) for name, curve in curves.items()}
+    most, least = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
+    if len(curves) == 1:
+        return f"{most}: mean rank change {shares[most]} of n - 1"
+    if shares[most] == shares[least]:
+        return f"All {len(curves)} attributes moved alike: mean rank change {shares[most]} of n - 1"
+    return f"{most} moved most: mean rank change {shares[most]} of n - 1; {least} least: {shares[least]}"
+
+
+def _level_note(curves: Mapping[str, Array], *, n: int) -> str:
+    parts = [f"n = {n} records."]
+    sizes = {name: curve.size for name, curve in curves.items()}
+    if set(sizes.values()) != {n}:
+        parts.append(
+            "Records compared: " + "; ".join(f"{name}: {size}" for name, size in sizes.items()) + "."
+        )
+    if len(curves) <= 6:
+        largest = "; ".join(f"{name}: {number(float(curve[-1]))}" for name, curve in curves.items())
+        parts.append(f"Largest rank change: {largest}.")
+    if max(sizes.values()) > _MOST_RECORDS:
+        parts.append(
+            f"Curves of more than {_MOST_RECORDS} records are drawn at {_DRAWN_POINTS} of them, evenly "
+            "spaced in the sorted order, smallest and largest included."
+        )
+    return " ".join(parts)
+
+
+def match_distances(
+    observed: Array,
+    null: Mapping[float, float] | tuple[Array, Array],
+    *,
+    n: int,
+    draws: int,
+    claims: int,
+    withstands: bool,
+    title: str | None = None,
+) -> Chart:
+    """The match distances of the real records beside those of random records.
+
+    `observed` holds a distance per record; `null` the share of the random records at each
+    distance, as a mapping or as (distances, shares). Source: figures 1 to 3 of new-directions.
+
+    >>> import numpy as np
+    >>> null = {0.0: 0.25, 1.0: 0.75}
+    >>> chart = match_distances(np.array([0.0, 1.0]), null, n=2, draws=4, claims=0, withstands=True)
+    >>> chart.title
+    'Matches look like chance: none of the 2 records can be claimed'
+    >>> [series.y for series in chart.series]
+    [(0.5, 0.5), (0.25, 0.75)]
+    """
+    if withstands != (claims == 0):
+        raise ParameterError(f"claims {claims}: a release withstands exactly when there is no claim")
+    real = _distances(observed, what="observed distances")
+    at, shares = _null(null)
+    names = (f"real records ({real.size})", f"random records ({draws})")
+    real_at, counts = np.unique(real, return_counts=True)
+    support = np.union1d(real_at, at)
+    note = [f"n = {n} real records, {draws} random records."]
+    if real.size != n:
+        note.append(f"A match distance is known for {real.size} of the real records.")
+    series: list[Bars] | list[Line]
+    if support.size <= _MOST_BARS:
+        ticks, complete = _ticks(support)
+        labels = [f"{tick:.10g}" for tick in ticks]
+        heights = (_spread(ticks, real_at, counts / real.size), _spread(ticks, at, shares))
+        series = [
+            Bars(name, x=labels, y=height.tolist()) for name, height in zip(names, heights, strict=True)
+        ]
+        if not complete:
+            note.append("Distances that do not occur are left out, so the axis is not to scale.")
+        y_label = "Share of records"
+    else:
+        edges = _edges(support)
+        binned = (_binned(edges, real_at, counts / real.size), _binned(edges, at, shares))
+        series = [
+            # From zero up at the first edge and down to zero at the last.
+            Line(name, x=[edges[0], *edges.tolist()], y=[0.0, *share.tolist(), 0.0], step=True)
+            for name, share in zip(names, binned, strict=True)
+        ]
+        note.append(f"Shares in {edges.size - 1} common bins of width {number(float(edges[1] - edges[0]))}.")
+        y_label = "Share of records per bin"
+    return Chart(
+        title=_match_title(n=n, claims=claims) if title is None else title,
+        x_label="Distance to the nearest masked record (largest rank change)",
+        y_label=y_label,
+        series=series,
+        note=" ".join(note),
+        kind="match_distances",
+    )
+
+
+def _match_title(*, n: int, claims: int) -> str:
+    if claims == 0:
+        return f"Matches look like chance: none of the {n} records can be claimed"
+    return f"{claims} of {n} records can be claimed: their matches are closer than chance"
+
+
+def _null(null: Mapping[float, float] | tuple[Array, Array]) -> tuple[Array, Array]:
+    if isinstance(null, Mapping):
+        null = (np.array(list(null.keys()), dtype=float), np.array(list(null.values()), dtype=float))
+    at, shares = np.asarray(null[0], dtype=float), np.asarray(null[1], dtype=float)
+    if at.shape != shares.shape:
+        raise ParameterError(
+            f"null distribution: {at.size} distances but {shares.size} shares; give one for each"
+        )
+    _distances(at, what="null distribution")
+    if np.any(shares < 0) or not np.isclose(shares.sum(), 1.0, atol=1e-6):
+        raise ParameterError(f"null distribution: its shares sum to {shares.sum():g}; they must sum to 1")
+    return at, shares
+
+
+def _distances(values: Array, *, what: str) -> Array:
+    """Sorted, and certainly distances: finite and not negative."""
+    distances = np.sort(np.asarray(values, dtype=float).ravel())
+    if distances.size == 0:
+        raise ParameterError(f"{what}: there is no record to draw; give at least one")
+    if not np.isfinite(distances).all() or distances[0] < 0:
+        raise ParameterError(f"{what}: a distance is negative, missing or infinite; leave such records out")
+    return distances
+
+
+def _step(support: Array) -> float | None:
+    """The spacing that ranks give distances: 1, or a half with shared ranks; None for others."""
+    doubled = 2 * support
+    if not np.array_equal(doubled, np.round(doubled)):
+        return None
+    return 1.0 if np.array_equal(support, np.round(support)) else 0.5
+
+
+def _ticks(support: Array) -> tuple[Array, bool]:
+    """The labels of the bars, and whether they are all the possible distances in their range."""
+    step = _step(support)
+    if step is not None:
+        possible = round(float(support[-1] - support[0]) / step) + 1
+        if possible <= _MOST_BARS:
+            return support[0] + step * np.arange(possible), True
+    return support, False
+
+
+def _edges(support: Array) -> Array:
+    low, span, step = support[0], support[-1] - support[0], _step(support)
+    if step is None:
+        return np.linspace(low, low + span, _BINS + 1)
+    # Every bin holds equally many possible distances; otherwise a smooth curve looks like a comb.
+    width = step * int(np.ceil((span / step + 1) / _BINS))
+    bins = int(np.floor(span / width)) + 1
+    return np.asarray(low + width * np.arange(bins + 1), dtype=float)
+
+
+def _spread(ticks: Array, at: Array, shares: Array) -> Array:
+    heights = np.zeros(ticks.size)
+    np.add.at(heights, np.searchsorted(ticks, at), shares)
+    return heights
+
+
+def _binned(edges: Array, at: Array, shares: Array) -> Array:
+    inside = np.clip(np.searchsorted(edges, at, side="right") - 1, 0, edges.size - 2)
+    return np.bincount(inside, weights=shares, minlength=edges.size - 1).astype(float)

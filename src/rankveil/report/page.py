@@ -1,0 +1,160 @@
+"""One self-contained HTML page: the summary in words, then figures, tables, notes, how to repeat.
+
+The page loads nothing. Its Content-Security-Policy allows two scripts by their hashes, plotly.js
+and the few lines that draw the charts, so that even text that slipped past escaping cannot run.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from numbers import Integral, Real
+from typing import TYPE_CHECKING
+
+from rankveil.errors import ParameterError
+from rankveil.report import interactive
+from rankveil.report.chart import Chart
+from rankveil.report.look import number
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_NOTHING = "\u2013"  # a dash: the cell is empty on purpose
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table of a page: numbers are shortened and right-aligned; a text is shown as it is given."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    caption: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", tuple(self.columns))
+        object.__setattr__(self, "rows", tuple(tuple(row) for row in self.rows))
+        for position, row in enumerate(self.rows, start=1):
+            if len(row) != len(self.columns):
+                raise ParameterError(
+                    f"table {self.caption!r}: row {position} has {len(row)} cells for "
+                    f"{len(self.columns)} columns; give one cell per column"
+                )
+
+    @property
+    def cells(self) -> list[list[str]]:
+        """What is printed, row by row."""
+        return [[_cell(value) for value in row] for row in self.rows]
+
+    @property
+    def numeric(self) -> list[bool]:
+        """Per column whether it holds numbers (also ready-made ones, as text) and nothing else.
+
+        >>> Grid(["name", "value"], [["A", 1.5], ["B", "0.250"], ["C", None]]).numeric
+        [False, True]
+        """
+        columns = [[row[place] for row in self.rows] for place in range(len(self.columns))]
+        return [
+            any(value is not None for value in column) and all(_is_number(value) for value in column)
+            for column in columns
+        ]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page; an empty line in the text begins a new paragraph."""
+
+    title: str
+    text: str = ""
+    charts: Sequence[Chart] = ()
+    tables: Sequence[Grid] = ()
+    notes: Sequence[str] = ()
+
+    @property
+    def paragraphs(self) -> list[str]:
+        """The text, split at empty lines."""
+        return _paragraphs(self.text)
+
+
+def render(
+    *, title: str, lead: str, sections: Sequence[Section], internal: bool, command: str | None = None
+) -> str:
+    """The page as HTML; an internal one says so on the screen and on every printed sheet."""
+    from markupsafe import Markup
+
+    scripts = [interactive.plotly_js(), interactive.DRAW] if any(part.charts for part in sections) else []
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            title=title,
+            lead=_paragraphs(lead),
+            sections=sections,
+            internal=internal,
+            command=command,
+            policy=_policy(scripts),
+            # Our own scripts, style and drawings, in which names are escaped already.
+            scripts=[Markup(script) for script in scripts],
+            chart_style=Markup(interactive.STYLE),
+            draw=lambda chart: Markup(interactive.element(chart)),
+        )
+    )
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=PackageLoader("rankveil.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _policy(scripts: Sequence[str]) -> str:
+    digests = [
+        base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
+        for script in scripts
+    ]
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests) or "'none'"
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _paragraphs(text: str) -> list[str]:
+    return [part for part in (part.strip() for part in re.split(r"\n\s*\n", text)) if part]
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return _NOTHING
+    if isinstance(value, bool) or type(value).__name__ == "bool":  # numpy's bool is no bool
+        return "yes" if value else "no"
+    if isinstance(value, Integral):
+        return str(int(value))
+    if isinstance(value, Real):
+        return _NOTHING if math.isnan(value) else number(float(value))
+    return str(value)
+
+
+def _is_number(value: object) -> bool:
+    if value is None:
+        return True
+    if isinstance(value, str):
+        try:
+            float(value)
+        except ValueError:
+            return False
+        return True
+    return isinstance(value, Real) and not isinstance(value, bool)

@@ -1,0 +1,224 @@
+"""Data in and out of memory: columns, their kinds and roles, missing values.
+
+A `Table` wraps the frame it was given (pandas, polars, pyarrow) and reads its columns as numbers when asked;
+what it hands back is the same kind of frame, in the same column order, with every cell that was not masked as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, cast, get_args
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from rankveil import columns as reading
+from rankveil.errors import ParameterError, TableError, listing, suggestion
+
+Array = NDArray[np.float64]
+Kind = Literal["numeric", "ordinal", "nominal"]
+Role = Literal["identifier", "quasi-identifier", "confidential", "weight", "group", "other"]
+
+UNMASKED_ROLES = ("identifier", "weight", "group", "other")
+"""Roles that keep a column out of masking and measuring when a person gives them."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """What is known of a column without its values."""
+
+    name: str
+    kind: Kind
+    role: Role
+    kind_given: bool
+    role_given: bool
+    levels: tuple[str, ...]
+    missing: int
+    distinct: int
+    why: str
+    """Why a column that looks like numbers is not taken as numeric, or the empty text."""
+    looks_like_identifier: bool
+
+    @property
+    def usable(self) -> bool:
+        """Whether it can be ranked: masked and measured."""
+        return self.kind != "nominal"
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What a person declared of the columns: kinds, orders of ordinal ones, roles, missing markers."""
+
+    kinds: Mapping[str, str] | None = None
+    levels: Mapping[str, Sequence[str]] | None = None
+    roles: Mapping[str, str] | None = None
+    missing: tuple[str, ...] = ()
+
+    def check(self, names: Sequence[str]) -> None:
+        """Every name is a column and every word a known one."""
+        for what, given, words in (
+            ("kind", self.kinds or {}, get_args(Kind)),
+            ("role", self.roles or {}, get_args(Role)),
+            ("levels", self.levels or {}, None),
+        ):
+            for name, word in given.items():
+                require_columns([name], names, where=f"the {what} given for")
+                if words and word not in words:
+                    raise ParameterError(f"column {name}: there is no {what} {word}{suggestion(str(word), words)}")
+
+
+def require_columns(wanted: Iterable[str], names: Sequence[str], *, where: str = "") -> None:
+    """Each wanted name is a column."""
+    for name in wanted:
+        if name not in names:
+            said = f"{where} {name}: " if where else ""
+            raise TableError(f"{said}there is no column {name}{suggestion(name, names)}")
+
+
+class Table:
+    """A frame whose columns have kinds and roles, and whose numbers can be read and put back."""
+
+    def __init__(self, data: Any, *, schema: Schema | None = None, decimal: str = ".") -> None:
+        self.frame = _eager(data)
+        self.schema = schema or Schema()
+        self.decimal = decimal
+        self.names: tuple[str, ...] = tuple(self.frame.columns)
+        self.schema.check(self.names)
+        self._values: dict[str, Array] = {}
+        self._cells: dict[str, reading.Cells] = {}
+
+    @classmethod
+    def of(cls, data: Any, **declared: Any) -> Table:
+        """`data` itself when it is a Table already, otherwise a new one."""
+        return data if isinstance(data, cls) else cls(data, **declared)
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    @property
+    def native(self) -> Any:
+        """The frame as it was given."""
+        return self.frame.to_native()
+
+    def cells(self, name: str) -> reading.Cells:
+        """The cells of a column, read once."""
+        if name not in self._cells:
+            require_columns([name], self.names)
+            self._cells[name] = reading.read(
+                self.frame.get_column(name),
+                name=name,
+                missing=self.schema.missing,
+                decimal=self.decimal,
+                kind=(self.schema.kinds or {}).get(name),
+                levels=(self.schema.levels or {}).get(name),
+            )
+        return self._cells[name]
+
+    @cached_property
+    def columns(self) -> dict[str, Column]:
+        """What is known of every column, by name."""
+        return {name: self._describe(name) for name in self.names}
+
+    def _describe(self, name: str) -> Column:
+        cells = self.cells(name)
+        kind_given, role_given = (self.schema.kinds or {}).get(name), (self.schema.roles or {}).get(name)
+        distinct = cells.distinct()
+        unique_text = (
+            cells.kind == "nominal" and cells.is_text and len(self) > 1 and distinct == len(self) - cells.missing_count
+        )
+        guess = reading.guess_role(name, cells, distinct=distinct, unique_text=unique_text)
+        return Column(
+            name=name,
+            kind=cells.kind,
+            role=cast(Role, role_given or guess),
+            kind_given=kind_given is not None or name in (self.schema.levels or {}),
+            role_given=role_given is not None,
+            levels=cells.levels,
+            missing=cells.missing_count,
+            distinct=distinct,
+            why=cells.why,
+            looks_like_identifier=reading.named_like_identifier(name) or unique_text,
+        )
+
+    def values(self, name: str) -> Array:
+        """The column as numbers (codes of the levels when ordinal), missing cells as NaN; not to be written to."""
+        if name not in self._values:
+            values = self.cells(name).numbers()
+            infinite = np.flatnonzero(np.isinf(values))
+            if infinite.size:
+                raise TableError(
+                    f"column {name}: infinite values (rows {listing(infinite + 1)}); remove or declare them missing"
+                )
+            values.setflags(write=False)
+            self._values[name] = values
+        return self._values[name]
+
+    def usable(self, chosen: Sequence[str] | None = None) -> tuple[str, ...]:
+        """The columns to mask or measure: the chosen ones, or all that can be ranked and whose given role allows it."""
+        if len(self) == 0:
+            raise TableError("the table has no records")
+        if chosen is not None:
+            require_columns(chosen, self.names)
+            twice = [name for name in chosen if list(chosen).count(name) > 1]
+            if twice:
+                raise TableError(f"column {twice[0]} is named twice")
+            for name in chosen:
+                cells = self.cells(name)
+                if cells.kind == "nominal":
+                    raise TableError(f"column {name}: {cells.why or 'it is not numeric or ordinal'}; leave it out")
+            return tuple(chosen)
+        names = tuple(name for name in self.names if self._by_default(name))
+        if not names:
+            raise TableError("no usable column: no column is numeric or ordinal (see `rankveil inspect`)")
+        return names
+
+    def _by_default(self, name: str) -> bool:
+        if (self.schema.roles or {}).get(name) in UNMASKED_ROLES:
+            return False
+        return self.cells(name).kind != "nominal"
+
+    def replaced(self, values: Mapping[str, Array], *, order: NDArray[np.intp] | None = None) -> tuple[Any, list[str]]:
+        """The frame with masked columns put in (rows first taken in `order`), and notes on types that changed."""
+        frame, notes = self.frame, []
+        if order is not None:
+            # the labels of a pandas index would go with their rows and tell everybody the order
+            frame = nw.maybe_reset_index(frame[order.tolist(), :])
+        fresh = []
+        for name, masked in values.items():
+            cells = self.cells(name) if order is None else self.cells(name).taken(order)
+            series, note = cells.put_back(frame.get_column(name), masked)
+            fresh.append(series)
+            if note:
+                notes.append(note)
+        return frame.with_columns(*fresh).to_native() if fresh else frame.to_native(), notes
+
+
+def _without_views(data: Any) -> Any:
+    """A pyarrow table with plain text for views of text, which Arrow can neither reorder nor choose from."""
+    import pyarrow as pa
+
+    if not isinstance(data, pa.Table) or not any(pa.types.is_string_view(field.type) for field in data.schema):
+        return data
+    plain = [field.with_type(pa.string()) if pa.types.is_string_view(field.type) else field for field in data.schema]
+    return data.cast(pa.schema(plain, metadata=data.schema.metadata))
+
+
+def _eager(data: Any) -> nw.DataFrame[Any]:
+    try:
+        frame = nw.from_native(_without_views(data))
+    except TypeError:
+        raise TableError(f"a table is a pandas, polars or pyarrow one, not {type(data).__name__}") from None
+    except Exception as error:  # narwhals' own errors, such as duplicate column names
+        names = [str(name) for name in getattr(data, "column_names", getattr(data, "columns", ()))]
+        twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+        if twice:
+            raise TableError(f"column {listing(twice)} stands more than once; rename all but one") from None
+        raise TableError(f"the table cannot be read: {str(error).splitlines()[0]}") from None
+    if isinstance(frame, nw.LazyFrame):
+        raise TableError("a lazy frame must be collected first: pass frame.collect()")
+    if not all(isinstance(name, str) for name in frame.columns):
+        raise TableError("column names must be texts: rename the columns with df.columns = df.columns.astype(str)")
+    return cast("nw.DataFrame[Any]", frame)

@@ -1,0 +1,227 @@
+"""rankveil mask: plans from flags and files, what is written, and what is never written."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import rankveil as rv
+from rankveil import files
+
+SEED = "00112233445566778899aabbccddeeff"
+OUTPUTS = ("out.csv", "out.csv.manifest.json", "out.csv.secret.json")
+
+
+def manifest(name: str = "out.csv.manifest.json") -> Any:
+    return json.loads(Path(name).read_text(encoding="utf-8"))
+
+
+def test_json(example: Path, run: Any) -> None:
+    found = run("mask", "original.csv", "-o", "out.csv", "--method", "rank_swap", "--json").json
+    assert found["schema"] == "rankveil/mask/1"
+    assert found["records"] == 20
+    assert list(found["changed"]) == ["X1", "X2", "X3"]
+    assert found["passed_through"] == []
+    assert (found["output"], found["manifest"], found["secret"]) == OUTPUTS
+    assert all(Path(name).exists() for name in OUTPUTS)
+
+
+def test_the_secret_is_private_and_the_manifest_is_not(example: Path, run: Any) -> None:
+    old = os.umask(0o022)
+    try:
+        run(
+            "mask", "original.csv", "-o", "out.csv", "--method", "permute", "--manifest", "m.json", "--secret", "s.json"
+        )
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE(Path("s.json").stat().st_mode) == 0o600
+    assert stat.S_IMODE(Path("m.json").stat().st_mode) == 0o644
+    assert not Path("out.csv.secret.json").exists()
+    assert manifest("m.json")["marginals"] == "kept"
+
+
+def test_words(example: Path, run: Any) -> None:
+    said = run("mask", "original.csv", "-o", "out.csv", "--method", "additive_noise", "--then", "round").out
+    assert "20 records masked by additive_noise, then round." in said
+    assert "out.csv.secret.json (keep it" in said
+
+
+def test_set_for_all_and_for_one_column(example: Path, run: Any) -> None:
+    given = ("--set", "alpha=0.2", "--set", "alpha.X2=0.5,sd.X3=7")
+    run("mask", "original.csv", "-o", "out.csv", "--method", "additive_noise", *given)
+    step = manifest()["steps"][0]
+    assert step["per_column"]["X2"]["alpha"] == 0.5
+    assert step["per_column"]["X3"]["sd"] == 7
+
+
+def test_then_with_parameters(example: Path, run: Any) -> None:
+    steps = ("--then", "clip:lower=90,upper=110", "--then", "round:decimals=0", "--columns", "X1")
+    run("mask", "original.csv", "-o", "out.csv", "--method", "additive_noise", *steps)
+    made = manifest()["steps"]
+    assert [step["method"] for step in made] == ["additive_noise", "clip", "round"]
+    assert [step["columns"] for step in made] == [["X1"]] * 3
+    values = [float(row) for row in files.load("out.csv").data["X1"].to_pylist()]
+    assert min(values) >= 90
+    assert max(values) <= 110
+    assert all(value == int(value) for value in values)
+
+
+def test_columns_hold_for_a_second_masking_too(example: Path, run: Any) -> None:
+    chosen = ("--columns", "X1", "--then", "rank_swap:p=50")
+    found = run("mask", "original.csv", "-o", "out.csv", "--method", "additive_noise", *chosen, "--json").json
+    assert list(found["changed"]) == ["X1"]
+    assert found["passed_through"] == ["X2", "X3"]
+
+
+@pytest.mark.parametrize("form", ["toml", "json"])
+def test_plan_from_a_file(example: Path, run: Any, refused: Any, form: str) -> None:
+    plan = rv.Plan.of("rank_swap", p=30, columns=["X1"]).then("round", decimals=1)
+    Path(f"plan.{form}").write_text(plan.to_toml() if form == "toml" else plan.to_json(), encoding="utf-8")
+    run("mask", "original.csv", "-o", "out.csv", "--plan", f"plan.{form}")
+    assert [step["method"] for step in manifest()["steps"]] == ["rank_swap", "round"]
+    run("mask", "original.csv", "-o", "out.csv", "--plan", f"plan.{form}", "--then", "permute")
+    assert [step["method"] for step in manifest()["steps"]] == ["rank_swap", "round", "permute"]
+    for more in (("--method", "permute"), ("--set", "p=3"), ("--columns", "X1")):
+        assert "--plan holds" in refused("mask", "original.csv", "-o", "o.csv", "--plan", f"plan.{form}", *more)
+
+
+def test_bad_plans(example: Path, write: Callable[[str, str], str], refused: Any) -> None:
+    command = ("mask", "original.csv", "-o", "out.csv", "--plan")
+    assert refused(*command, write("a.toml", "steps = [")).startswith("a.toml: the plan is not TOML")
+    assert refused(*command, write("a.json", "{")).startswith("a.json: the plan is not JSON")
+    assert refused(*command, write("b.toml", "x = 1")).startswith("b.toml: this is not a plan")
+    assert refused(*command, "c.toml") == "c.toml: the plan cannot be read: no such file or directory"
+
+
+def test_publish(example: Path, run: Any, refused: Any) -> None:
+    run("mask", "original.csv", "-o", "out.csv", "--method", "permute", "--publish", "spearman_risk,permutation_level")
+    assert set(manifest()["measures"]) == {"spearman_risk", "permutation_level"}
+    assert "did you mean spearman_risk?" in refused(
+        "mask", "original.csv", "-o", "new.csv", "--method", "permute", "--publish", "spearman_rsk"
+    )
+
+
+def test_same_seed_same_release(example: Path, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import io
+
+    Path("seed.txt").write_text(SEED[:16] + "\n" + SEED[16:].upper() + "\n")
+    released = []
+    for given in (("--seed", SEED), ("--seed-file", "seed.txt"), ("--seed-file", "-"), ()):
+        monkeypatch.setattr("sys.stdin", io.StringIO(f"0x{SEED}"))
+        run("mask", "original.csv", "-o", "out.csv", "--method", "additive_noise", *given)
+        released.append(Path("out.csv").read_bytes())
+    assert released[0] == released[1] == released[2] != released[3]
+    assert json.loads(Path("out.csv.secret.json").read_text())["seed"] != SEED
+
+
+def test_the_seed_shows_nowhere_but_in_the_secret(example: Path, run: Any, refused: Any) -> None:
+    for more in (("--json",), ()):
+        ran = run("mask", "original.csv", "-o", "out.csv", "--method", "additive_noise", "--seed", SEED, *more)
+        assert SEED not in ran.out + ran.err
+    holding = [path.name for path in example.iterdir() if SEED in path.read_text(encoding="utf-8").lower()]
+    assert holding == ["out.csv.secret.json"]
+    command = ("mask", "original.csv", "-o", "new.csv", "--method", "permute")
+    for wrong in (
+        ("--seed", SEED + "x"),
+        ("--seed-file", SEED),
+        ("--seed", SEED, "--seed-file", "f"),
+        (SEED,),
+        ("--sed", SEED),
+        (f"--sed={SEED}",),
+        (f"--{SEED}",),
+    ):
+        assert SEED[:16] not in refused(*command, *wrong)
+
+
+def test_a_short_seed(example: Path, run: Any, refused: Any, write: Callable[[str, str], str]) -> None:
+    write("short.txt", "abcdef")
+    write("words.txt", "x" * 40)
+    command = ("mask", "original.csv", "-o", "out.csv", "--method", "permute")
+    for name in ("short.txt", "words.txt"):
+        assert "at least 32 hexadecimal digits" in refused(*command, "--seed-file", name)
+    assert refused(*command, "--seed-file", "none.txt") == "the seed file cannot be read: no such file or directory"
+    assert "fewer than 128 bits" in run(*command, "--seed", "abc").out
+
+
+def test_a_release_is_written_as_its_original(write: Callable[[str, str], str], run: Any) -> None:
+    rows = "".join(f"p{i};{i},5;{'' if i == 4 else i * i}\r\n" for i in range(12))
+    Path("in.csv").write_bytes(f"WHO;A;B\r\n{rows}".encode("cp1252"))
+    found = run("mask", "in.csv", "-o", "out.csv", "--method", "rank_swap", "--set", "p=50", "--json").json
+    assert any("WHO looks like an identifier" in note for note in found["notes"])
+    lines = Path("out.csv").read_bytes().decode("cp1252").split("\r\n")
+    assert lines[0] == "WHO;A;B"
+    assert sorted(line.split(";")[1] for line in lines[1:13]) == sorted(f"{i},5" for i in range(12))
+    assert [line.split(";")[0] for line in lines[1:13]] == [f"p{i}" for i in range(12)]
+    assert lines[5].endswith(";")
+
+
+def test_text_in_and_types_out(write: Callable[[str, str], str], run: Any) -> None:
+    rows = "".join(f"00{i % 10},{i},{i}.5,{'NA' if i == 3 else i},{'low' if i % 2 else 'high'},x\n" for i in range(12))
+    write("in.csv", f"ZIP,A,B,C,L,T\n{rows}")
+    order = ("--kind", "L=ordinal:low<high", "--columns", "A,B,L")
+    run("mask", "in.csv", "-o", "out.parquet", "--method", "rank_swap", "--set", "p=50", *order)
+    made = pq.read_table("out.parquet")
+    assert {name: str(made.schema.field(name).type) for name in made.column_names} == {
+        "ZIP": "string",
+        "A": "int64",
+        "B": "double",
+        "C": "int64",
+        "L": "string",
+        "T": "string",
+    }
+    assert made["C"].to_pylist()[2:5] == [2, None, 4]
+    assert sorted(made["B"].to_pylist()) == [i + 0.5 for i in range(12)]
+    run("mask", "out.parquet", "-o", "again.feather", "--method", "rank_swap", "--columns", "A")
+    assert files.load("again.feather").data.schema.field("A").type == made.schema.field("A").type
+
+
+def test_an_untouched_column_that_is_not_clean_stays_text(write: Callable[[str, str], str], run: Any) -> None:
+    write("in.csv", "A,B\n" + "".join(f"{i},{'?' if i == 5 else i}\n" for i in range(20)))
+    run("mask", "in.csv", "-o", "out.parquet", "--method", "rank_swap", "--columns", "A")
+    assert pq.read_table("out.parquet")["B"].to_pylist()[4:7] == ["4", "?", "6"]
+
+
+def test_outputs_never_meet_inputs_or_each_other(example: Path, refused: Any) -> None:
+    Path("soft.csv").symlink_to("original.csv")
+    Path("hard.csv").hardlink_to("original.csv")
+    Path("plan.toml").write_text(rv.Plan.of("permute").to_toml())
+    command = ("mask", "original.csv", "--method", "permute", "-o")
+    for name in ("original.csv", "./original.csv", "soft.csv", "hard.csv"):
+        assert "the release would overwrite the input" in refused(*command, name)
+    assert "the manifest would overwrite the release" in refused(*command, "out.csv", "--manifest", "out.csv")
+    assert "the secret would overwrite the manifest" in refused(
+        *command, "out.csv", "--manifest", "m.json", "--secret", "./m.json"
+    )
+    assert "the secret would overwrite the input" in refused(*command, "out.csv", "--secret", "original.csv")
+    planned = ("mask", "original.csv", "-o", "out.csv", "--plan", "plan.toml")
+    assert "the manifest would overwrite the plan" in refused(*planned, "--manifest", "plan.toml")
+
+
+def test_outputs_are_checked_before_the_input_is_read(refused: Any, here: Path) -> None:
+    Path("folder.csv").mkdir()
+    command = ("mask", "nothing.csv", "--method", "permute", "-o")
+    assert refused(*command, "no/out.csv") == "no/out.csv: there is no folder no; make it first"
+    assert "is a folder" in refused(*command, "folder.csv")
+    assert "out.xyz" in refused(*command, "out.xyz")
+    assert "there is no folder" in refused(*command, "out.csv", "--secret", "no/s.json")
+    assert "there is no such file" in refused(*command, "out.csv")
+
+
+def test_an_existing_release_is_replaced(example: Path, run: Any) -> None:
+    Path("out.csv").write_text("old")
+    run("mask", "original.csv", "-o", "out.csv", "--method", "identity")
+    assert files.load("out.csv").data.equals(files.load("original.csv").data)
+
+
+@pytest.mark.parametrize("method", sorted(rv.catalogue.methods()))
+def test_every_method_runs_from_the_command_line(example: Path, run: Any, method: str) -> None:
+    needed = [name for name, given in rv.catalogue.methods()[method].parameters.items() if given.required]
+    given = [word for name in needed for word in ("--set", f"{name}=2")]
+    assert run("mask", "original.csv", "-o", "out.csv", "--method", method, *given, "--json").json["records"] == 20

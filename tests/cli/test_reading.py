@@ -1,0 +1,147 @@
+"""What is declared of columns: flags, the file of roles, missing markers, and the form of a CSV file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rankveil.cli.options import Reading
+from rankveil.cli.tables import declared_schema
+
+Write = Callable[[str, str], str]
+
+
+@pytest.fixture
+def people(write: Write) -> str:
+    words = ("low", "middle", "high")
+    rows = "".join(f"{i},{words[i % 3]},{i * i},{1 if i % 4 else 'n/a'}\n" for i in range(12))
+    return write("people.csv", f"ID,EDU,PAY,GROUP\n{rows}")
+
+
+def test_inspect(people: str, run: Any) -> None:
+    found = run("inspect", people, "--missing", "n/a", "--json").json
+    assert (found["schema"], found["file"], found["records"]) == ("rankveil/inspect/1", people, 12)
+    assert found["csv"] == {"separator": ",", "decimal": ".", "encoding": "utf-8"}
+    assert found["masked"] == ["ID", "PAY", "GROUP"]
+    by_name = {column["name"]: column for column in found["columns"]}
+    assert by_name["ID"]["looks_like_identifier"] is True
+    assert (by_name["ID"]["role"], by_name["ID"]["role_given"]) == ("identifier", False)
+    assert (by_name["GROUP"]["missing"], by_name["GROUP"]["distinct"], by_name["GROUP"]["ties"]) == (3, 1, 1.0)
+    assert (by_name["EDU"]["kind"], by_name["EDU"]["masked"]) == ("nominal", False)
+
+
+def test_inspect_in_words(people: str, run: Any) -> None:
+    said = run("inspect", people, "--kind", "EDU=ordinal:low<middle<high", "--role", "ID=identifier").out
+    assert "people.csv: 12 records, 4 columns." in said
+    assert "low < middle < high" in said
+    assert "ordinal (guess)" not in said
+    assert "masking would refuse" not in said  # GROUP is text as long as n/a is not declared
+    assert "would pass through unmasked: ID" in said
+
+
+def test_inspect_names_problems_without_failing(write: Write, run: Any) -> None:
+    write("in.csv", "A,Z,D\n" + "".join(f"{'?' if i == 3 else i},00{i},{2**60 + i}\n" for i in range(20)))
+    found = run("inspect", "in.csv", "--json").json
+    by_name = {column["name"]: column for column in found["columns"]}
+    assert "row 4" in by_name["A"]["problem"]
+    assert "leading zeros" in by_name["Z"]["why_not_numeric"]
+    assert "beyond 2^53" in by_name["D"]["why_not_numeric"]
+    assert "masking would refuse column A: 1 value is not a number" in run("inspect", "in.csv").out
+
+
+def test_inspect_chosen_columns_and_empty_tables(people: str, write: Write, run: Any, refused: Any) -> None:
+    assert run("inspect", people, "--columns", "PAY", "--json").json["masked"] == ["PAY"]
+    assert "column EDU" in refused("inspect", people, "--columns", "EDU")
+    found = run("inspect", write("none.csv", "A,B\n"), "--json").json
+    assert (found["records"], found["masked"]) == (0, [])
+    assert "nothing would be masked: the table has no records" in found["notes"]
+
+
+def test_roles_from_a_file_and_flags_that_win(people: str, write: Write, run: Any) -> None:
+    write(
+        "roles.toml",
+        'missing = ["n/a", -9]\n'
+        '[columns.EDU]\nkind = "ordinal"\nrole = "quasi-identifier"\nlevels = ["low", "middle", "high"]\n'
+        '[columns.ID]\nrole = "identifier"\n[columns.PAY]\nkind = "ordinal"\n',
+    )
+    found = run("inspect", people, "--roles", "roles.toml", "--json").json
+    by_name = {column["name"]: column for column in found["columns"]}
+    assert found["masked"] == ["EDU", "PAY", "GROUP"]
+    assert by_name["EDU"]["levels"] == ["low", "middle", "high"]
+    assert (by_name["PAY"]["kind"], by_name["GROUP"]["missing"]) == ("ordinal", 3)
+    flags = ("--kind", "EDU=nominal,PAY=numeric", "--role", "ID=confidential", "--missing", "NONE")
+    found = run("inspect", people, "--roles", "roles.toml", *flags, "--json").json
+    by_name = {column["name"]: column for column in found["columns"]}
+    assert found["masked"] == ["ID", "PAY"]
+    assert (by_name["EDU"]["kind"], by_name["GROUP"]["missing"]) == ("nominal", 0)
+    kept = declared_schema(Reading(roles="roles.toml", kind=["EDU=ordinal"]))
+    assert kept.levels == {"EDU": ("low", "middle", "high")}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[columns", "is not TOML"),
+        ("mising = []", "there is no setting mising; did you mean missing?"),
+        ("missing = 3", "missing must be a list"),
+        ("columns = 3", "columns are tables"),
+        ("[columns.EDU]\nknd = 'x'", "[columns.EDU] there is no setting knd; did you mean kind?"),
+        ("[columns.EDU]\nkind = 3", "[columns.EDU] kind must be a text"),
+        ("[columns.EDU]\nkind = 'numeric'\nlevels = ['a']", "only an ordinal column has an order"),
+        ("[columns.EDU]\nlevels = 'a'", "levels must be a list"),
+        ("[columns.EDUC]\nkind = 'ordinal'", "there is no column EDUC; did you mean EDU?"),
+        ("[columns.EDU]\nlevels = ['low', 'high']", "'middle' (row 2) is not one of its levels"),
+    ],
+)
+def test_files_of_roles_that_are_wrong(people: str, write: Write, refused: Any, text: str, sentence: str) -> None:
+    write("roles.toml", text)
+    command = ("mask", people, "-o", "out.csv", "--method", "rank_swap", "--roles", "roles.toml", "--missing", "n/a")
+    assert sentence in refused(*command)
+
+
+def test_ordinal_words_are_masked_and_audited(people: str, run: Any) -> None:
+    order = ("--kind", "EDU=ordinal:low<middle<high", "--columns", "EDU,PAY")
+    run("mask", people, "-o", "out.csv", "--method", "permute", *order)
+    found = run("audit", people, "out.csv", *order, "--json").json
+    assert found["attributes"] == ["EDU", "PAY"]
+    mine = ("--record", "EDU=middle,PAY=16", *order[:2])
+    assert run("verify", "out.csv", *mine, "--json").json["nearest"] == ["middle", 16]
+
+
+def test_decimal_commas(write: Write, run: Any) -> None:
+    rows = "".join(f"{i},25;{i}\n" for i in range(12))
+    write("x.csv", f"A;B\n{rows}")
+    assert run("audit", "x.csv", "x.csv", "--json").json["attributes"] == ["A", "B"]
+    for record in ('"A=3,25",B=3', 'A="3,25",B=3', "A=3.25,B=3"):
+        assert run("verify", "x.csv", "--record", record, "--json").json["nearest"] == [3.25, 3]
+
+
+def test_the_form_of_a_csv_file_can_be_given(write: Write, run: Any) -> None:
+    Path("x.csv").write_bytes("A|Ü\n1,5|x\n2,5|y\n".encode("cp1252"))
+    given = ("--separator", "|", "--decimal", ",", "--encoding", "cp1252")
+    found = run("inspect", "x.csv", *given, "--json").json
+    assert [column["name"] for column in found["columns"]] == ["A", "Ü"]
+    assert found["csv"]["decimal"] == ","
+    assert found["masked"] == ["A"]
+
+
+def test_the_manifest_makes_the_check_exact(people: str, run: Any) -> None:
+    run("mask", people, "-o", "out.csv", "--method", "permute", "--columns", "ID,PAY")
+    mine = ("verify", "out.csv", "--record", "ID=3,PAY=9", "--seed", "5", "--draws", "100", "--json")
+    assert run(*mine).json["chance"]["approximate"] is True
+    found = run(*mine, "--manifest", "out.csv.manifest.json").json
+    assert found["chance"]["approximate"] is False
+    assert found["notes"] == []
+    run("mask", people, "-o", "noise.csv", "--method", "additive_noise", "--columns", "ID,PAY")
+    noisy = run("verify", "noise.csv", "--record", "PAY=9", "--manifest", "noise.csv.manifest.json", "--json").json
+    assert noisy["chance"]["approximate"] is True
+    assert run(*mine, "--columns", "PAY").json["attributes"] == ["PAY"]
+
+
+def test_what_was_assumed_of_a_file_is_told(write: Write, run: Any) -> None:
+    write("x.csv", "A,B\n1,2\n\n3,4\n")
+    for verb in (("inspect", "x.csv"), ("audit", "x.csv", "x.csv"), ("verify", "x.csv", "--record", "A=1")):
+        assert any("blank line" in note for note in run(*verb, "--json").json["notes"])

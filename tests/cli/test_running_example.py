@@ -1,0 +1,120 @@
+"""The running example of new-directions through files and commands: the numbers of its tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PAIR = ("original.csv", "masked.csv")
+NULL = (0.0025, 0.058625, 0.189875, 0.301375, 0.2595, 0.12875, 0.04275, 0.01425, 0.002375)
+
+
+def test_attack(example: Path, run: Any) -> None:
+    found = run("attack", *PAIR, "--json").json
+    assert found["schema"] == "rankveil/attack/1"
+    assert found["null"] == {str(d): pytest.approx(share, abs=1e-12) for d, share in enumerate(NULL)}
+    assert found["exhaustive"] is True
+    assert found["counts"] == {"correct": 6, "multiple": 4, "wrong": 10}
+    single = [link["original"] for link in found["links"] if link["masked"] == [link["original"]]]
+    assert single == [4, 5, 7, 12, 14, 20]
+    several = [link["original"] for link in found["links"] if len(link["masked"]) > 1]
+    assert several == [1, 9, 11, 19]
+    first, ninth = found["links"][0], found["links"][8]
+    assert first == {
+        "original": 1,
+        "masked": first["masked"],
+        "d": first["d"],
+        "distance": 4,
+        "p_value": first["p_value"],
+    }
+    assert all(isinstance(d, int) for row in first["d"] for d in row)
+    assert (ninth["masked"], ninth["d"]) == ([7, 9], [[0, 3, 0], [3, 0, 1]])
+    assert {19, 20} <= set(found["matched_by_several"])
+    assert sum(found["observed"].values()) == pytest.approx(1)
+    assert (found["claims"], found["claims_right"], found["withstands"]) == (0, 0, True)
+    assert 0 < found["hellinger"] < 1
+    assert 0 < found["ks_p"] <= 1
+    assert found["notes"] == []
+
+
+def test_attack_in_words(example: Path, run: Any) -> None:
+    said = run("attack", *PAIR).out
+    assert (
+        "Of 20 records, 6 find their own released record as their only nearest one, 4 find several, 10 another" in said
+    )
+    assert "The release withstands the known-plaintext attack." in said
+    assert "\x1b" not in said
+
+
+def test_verify(example: Path, run: Any) -> None:
+    found = run("verify", "masked.csv", "--record", "X1=100.87,X2=902.21,X3=5108.54", "--json").json
+    assert found["schema"] == "rankveil/verify/1"
+    assert found["nearest"] == [100.41, 903.25, 5087.90]
+    assert found["ranks"] == [8, 2, 16]
+    assert (found["record"], found["d"]) == (10, [4, 1, 4])
+    assert 10 in found["records"]
+    assert found["diversity"]["variance"] == pytest.approx([24.70, 155.00, 20167.78], abs=0.005)
+    assert list(found["diversity"]) == ["variance", "distinct", "entropy", "closeness"]
+    assert found["chance"]["exhaustive"] is True
+    assert found["chance"]["approximate"] is True
+
+
+def test_verify_in_words(example: Path, run: Any) -> None:
+    said = run("verify", "masked.csv", "--record", "X1=100.87,X2=902.21,X3=5108.54").out
+    assert "nearest to yours is number 10 of 20" in said
+    assert "20168" in said
+    assert "plausible as chance" in said
+
+
+def test_verify_by_a_named_record(example: Path, run: Any) -> None:
+    mine = ("--record", "X1=100.87", "--record", "X2=902.21,X3=5108.54")
+    assert run("verify", "masked.csv", *mine, "--f", "3", "--json").json["d"] == [5, 1, 9]
+    assert run("verify", "masked.csv", *mine, "--f", "euclidean", "--json").json["f"] == "euclidean"
+    assert "The released record 3 of 20 at a distance of 9 ranks" in run("verify", "masked.csv", *mine, "--f", "3").out
+
+
+def test_certify_a_record(example: Path, run: Any) -> None:
+    found = run("certify", *PAIR, "--record", "3", "--json").json
+    assert found["schema"] == "rankveil/certify/1"
+    assert found["holds"] is True
+    assert found["record"]["d"] == [5, 1, 9]
+    assert found["d"] == found["largest"]["d"]
+    assert found["v"] == pytest.approx(found["largest"]["v"])
+    own = run("certify", *PAIR, "--record", "3", "--f", "minimax", "--json").json["record"]
+    assert own["d"] == [4, 1, 4]
+    assert own["v"] == pytest.approx([24.70, 155.00, 20167.78], abs=0.005)
+
+
+def test_certify_too_much_is_a_failed_check(example: Path, run: Any) -> None:
+    found = run("certify", *PAIR, "--d", "4,1,4", "--v", "10,10,10", "--json", code=1).json
+    assert found["holds"] is False
+    assert (found["d"], found["v"], found["diversity"]) == ([4, 1, 4], [10, 10, 10], "variance")
+    assert 3 not in found["failing"]
+    assert found["failing"] == sorted(found["failing"])
+    said = run("certify", *PAIR, "--d", "4,1,4", "--record", "3", code=1).out
+    assert "do NOT have the permuted privacy" in said
+    assert "Original record 3:" in said
+    assert "Original record 1 FAILS:" in run("certify", *PAIR, "--d", "20", "--record", "1", code=1).out
+
+
+def test_certify_less_holds(example: Path, run: Any) -> None:
+    assert run("certify", *PAIR, "--d", "0", "--v", "X1=0", "--diversity", "distinct", "--json").json["holds"] is True
+    assert "All 20 records have the permuted privacy" in run("certify", *PAIR, "--d", "X1=0").out
+    assert "The largest (d, v, f)-permuted privacy" in run("certify", *PAIR, "--diversity", "closeness").out
+
+
+def test_audit(example: Path, run: Any) -> None:
+    found = run("audit", *PAIR, "--json").json
+    assert found["schema"] == "rankveil/audit/1"
+    assert (found["records"], found["attributes"], found["mapping"]) == (20, ["X1", "X2", "X3"], "rows")
+    risk = found["measures"]["spearman_risk"]
+    assert risk["details"]["per_attribute"] == {
+        name: pytest.approx(value, abs=0.0005)
+        for name, value in zip(("X1", "X2", "X3"), (0.722, 0.844, 0.776), strict=True)
+    }
+    assert risk["value"] == pytest.approx(0.844, abs=0.0005)
+    assert (risk["family"], risk["better"], risk["bounds"]) == ("risk", "lower", [-1, 1])
+    assert found["gates"] == []
+    assert found["not_applicable"] == {}

@@ -1,0 +1,170 @@
+"""The contract of a measure, run over every one in the catalogue."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import rankveil as rv
+
+
+def audit(measure: Any, original: Any, masked: Any, **matching: Any) -> rv.Audit:
+    return rv.audit(pa.table(original), pa.table(masked), measures=[measure.id], **matching)
+
+
+def masked_by(method: str, table: Any, **parameters: Any) -> dict[str, Any]:
+    data = rv.mask(pa.table(table), method, seed=1, **parameters).data
+    return {name: data[name].to_numpy() for name in data.column_names}
+
+
+def releases(table: Any) -> dict[str, dict[str, Any]]:
+    """From nothing done to everything lost."""
+    return {
+        "identity": {name: column.copy() for name, column in table.items()},
+        "little noise": masked_by("additive_noise", table, alpha=0.01),
+        "noise": masked_by("additive_noise", table, alpha=1.0),
+        "swapped": masked_by("rank_swap", table, p=20),
+        "permuted": masked_by("permute", table),
+        "turned round": {name: -column for name, column in table.items()},
+        "constant": {name: np.full(column.size, 2.0) for name, column in table.items()},
+        "elsewhere": {name: 1e9 + 1e6 * column for name, column in table.items()},
+    }
+
+
+def test_values_lie_in_the_bounds(measure: Any, table: Any, within: Any) -> None:
+    for name, release in releases(table).items():
+        made = audit(measure, table, release)
+        if measure.id in made.not_applicable:
+            assert made.not_applicable[measure.id].strip()
+            continue
+        assert within(measure, made[measure.id]), name
+        json.dumps(made.to_dict(), allow_nan=False)
+        for value in made.values[measure.id].details.get("per_attribute", {}).values():
+            assert within(measure, value), name
+
+
+def test_it_knows_which_way_is_better(measure: Any, table: Any) -> None:
+    kept, lost = (audit(measure, table, releases(table)[name])[measure.id] for name in ("identity", "permuted"))
+    protects = measure.family in ("risk", "confidentiality")
+    good, bad = (lost, kept) if protects else (kept, lost)
+    assert good > bad if measure.better == "higher" else good < bad
+
+
+def test_the_tables_given_stay_as_they_are(measure: Any, table: Any) -> None:
+    original, masked = pd.DataFrame(table), pd.DataFrame(releases(table)["noise"])
+    for frame in (original, masked):
+        for name in frame:
+            frame[name].to_numpy().flags.writeable = False
+    before = original.copy(deep=True), masked.copy(deep=True)
+    rv.audit(original, masked, measures=[measure.id])
+    pd.testing.assert_frame_equal(original, before[0])
+    pd.testing.assert_frame_equal(masked, before[1])
+
+
+def test_the_arrays_given_stay_as_they_are(measure: Any, table: Any) -> None:
+    release = releases(table)["noise"]
+    both = rv.audit(pd.DataFrame(table), pd.DataFrame(release), measures=[measure.id]).pair
+    assert both is not None
+    view = both.table if measure.per == "table" else both.columns[0]
+    arrays = [np.array(getattr(view, need)) for need in measure.needs]
+    for array in arrays:
+        array.setflags(write=False)
+    before = [array.tobytes() for array in arrays]
+    measure(*arrays, rng=both.seed.stream("measure"))
+    assert [array.tobytes() for array in arrays] == before
+
+
+def test_the_same_seed_gives_the_same_value(measure: Any, table: Any) -> None:
+    rounded = {name: np.round(column, -1) for name, column in releases(table)["noise"].items()}  # ties
+    made = [audit(measure, table, rounded, seed=3).to_dict() for _ in range(2)]
+    assert made[0] == made[1]
+
+
+def test_attributes_do_not_depend_on_each_other(measure: Any, table: Any) -> None:
+    if measure.per != "column":
+        pytest.skip("it looks at the whole table")
+    release = releases(table)["noise"]
+    whole = audit(measure, table, release).values[measure.id].details["per_attribute"]
+    for names in (["C", "A"], ["B"], ["C", "B", "A"]):
+        part = [{name: side[name] for name in names} for side in (table, release)]
+        assert audit(measure, *part).values[measure.id].details["per_attribute"] == {n: whole[n] for n in names}
+    headline = {"mean": np.mean, "max": np.max, "min": np.min}[measure.headline]
+    assert audit(measure, table, release)[measure.id] == pytest.approx(headline(list(whole.values())), rel=1e-12)
+
+
+def test_threads_change_nothing(measure: Any, large: Any) -> None:
+    if measure.per != "column":
+        pytest.skip("it looks at the whole table")
+    release = masked_by("additive_noise", large)
+    together = audit(measure, large, release).values[measure.id].details["per_attribute"]  # on all cores
+    for name in large:  # one column: no threads
+        alone = audit(measure, {name: large[name]}, {name: release[name]})
+        assert alone[measure.id] == together[name]
+
+
+def test_the_order_of_the_records_does_not_matter(measure: Any, table: Any) -> None:
+    release = releases(table)["noise"]
+    order = np.random.default_rng(0).permutation(60)
+    turned = [{name: column[order] for name, column in side.items()} for side in (table, release)]
+    assert audit(measure, *turned)[measure.id] == pytest.approx(audit(measure, table, release)[measure.id], rel=1e-9)
+
+
+def test_incomplete_records_are_left_out_and_counted(measure: Any, table: Any) -> None:
+    release = releases(table)["noise"]
+    there = np.ones(60, dtype=bool)
+    there[[3, 4, 50]] = False
+    holes = [{name: column.copy() for name, column in side.items()} for side in (table, release)]
+    for name in table:
+        holes[0][name][[3, 4]] = np.nan
+        holes[1][name][[4, 50]] = np.nan
+    complete = [{name: column[there] for name, column in side.items()} for side in (table, release)]
+    made = audit(measure, *holes)
+    assert made[measure.id] == pytest.approx(audit(measure, *complete)[measure.id], rel=1e-12)
+    assert any("3 of 60 records have missing values" in note for note in made.notes)
+    if measure.per == "column":
+        assert made.values[measure.id].details["left_out"] == {"A": 3, "B": 3, "C": 3}
+
+
+def test_without_a_mapping_it_says_that_it_needs_one(measure: Any, table: Any) -> None:
+    made = audit(measure, table, releases(table)["noise"], mapping=False)
+    assert (measure.id in made.not_applicable) == measure.mapping
+    if measure.mapping:
+        with pytest.raises(rv.NotApplicableError, match="which masked record"):
+            made[measure.id]
+
+
+@pytest.mark.parametrize("release", ["itself", "turned round", "permuted", "constant"])
+def test_degenerate_tables_give_a_value_in_the_bounds_or_a_reason(
+    measure: Any, degenerate: Any, release: str, within: Any
+) -> None:
+    change = {
+        "itself": lambda present: present,
+        "turned round": lambda present: present[::-1],
+        "permuted": lambda present: np.roll(present, 1),
+        "constant": lambda present: np.full(present.size, present[-1]),
+    }[release]
+    masked = {name: column.copy() for name, column in degenerate.items()}
+    for name, column in degenerate.items():
+        there = ~np.isnan(column)
+        masked[name][there] = change(column[there])
+    made = audit(measure, degenerate, masked)
+    if measure.id in made.not_applicable:
+        assert made.not_applicable[measure.id].strip()
+    else:
+        assert within(measure, made[measure.id])
+        json.dumps(made.to_dict(), allow_nan=False)
+
+
+def test_magnitudes_that_have_nothing_in_common(measure: Any, table: Any, within: Any) -> None:
+    for a, b in ((1e300, 1.0), (1e-300, 1e300), (1e300, -1e300), (1e-12, 1e12)):
+        one = [{name: scale * column for name, column in table.items()} for scale in (a, b)]
+        made = audit(measure, *one)
+        if measure.id in made.not_applicable:
+            assert made.not_applicable[measure.id].strip()
+        else:
+            assert within(measure, made[measure.id])

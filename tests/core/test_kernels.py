@@ -1,0 +1,127 @@
+"""The compiled loops give what their plain form gives, and what they promise."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from rankveil.kernels import Kernel, kernel
+from rankveil.kernels.swapping import mix_pairs, within_reach
+from rankveil.seeds import Seed
+
+FALSE_ALARM = 1e-6
+
+unit = st.floats(0, 1, exclude_max=True)
+
+
+def is_pairing(partner: Any) -> bool:
+    return bool(np.array_equal(partner[partner], np.arange(partner.size)))
+
+
+@settings(deadline=None)  # the first call compiles
+@given(draws=st.lists(unit, max_size=60).map(lambda each: np.array(each, dtype=np.float64)), reach=st.integers(0, 70))
+def test_within_reach_compiled_is_within_reach_plain(draws: Any, reach: int) -> None:
+    plain = within_reach.plain(draws, reach)
+    assert np.array_equal(plain, within_reach.compiled(draws, reach))
+    assert is_pairing(plain)
+    assert np.all(np.abs(plain - np.arange(plain.size)) <= reach)
+
+
+@given(draws=st.lists(unit, min_size=1, max_size=40).map(np.array), reach=st.integers(0, 45))
+def test_within_reach_is_what_its_words_say(draws: Any, reach: int) -> None:
+    """From the lowest position up, each one still free picks among the free ones in its reach above it."""
+    partner = within_reach.plain(draws, reach)
+    free = set(range(draws.size))
+    for i in range(draws.size):
+        if i not in free:
+            continue
+        choice = {j for j in free if i < j <= i + reach}
+        free.discard(i)
+        if choice:
+            assert partner[i] in choice
+            free.discard(int(partner[i]))
+        else:
+            assert partner[i] == i
+
+
+def test_the_draw_at_its_upper_end_picks_somebody() -> None:
+    assert is_pairing(within_reach.plain(np.full(9, 1.0), 4))
+
+
+@st.composite
+def pairings(draw: Any) -> tuple[Any, ...]:
+    """A pairing within limits, sometimes with a three-cycle in it, and proposals."""
+    nearest = draw(st.integers(1, 4))
+    blocks = draw(st.integers(1, 4))
+    partner = np.concatenate(
+        [2 * nearest * b + np.concatenate([np.arange(nearest) + nearest, np.arange(nearest)]) for b in range(blocks)]
+    )
+    if draw(st.booleans()):
+        partner = np.concatenate([partner, partner.size + np.array([1, 2, 0])])
+    farthest = draw(st.integers(max(nearest, 2), partner.size + 1))
+    steps = draw(st.integers(0, 80))
+    stream = Seed.of(draw(st.integers(0, 10**6))).stream("mix")
+    return partner.astype(np.int64), stream.random(steps), stream.random(steps), nearest, farthest
+
+
+@settings(deadline=None)
+@given(pairings())
+def test_mix_pairs_compiled_is_mix_pairs_plain(given_: tuple[Any, ...]) -> None:
+    partner, *_, nearest, farthest = given_
+    before = partner.copy()
+    plain = mix_pairs.plain(*given_)
+    assert np.array_equal(plain, mix_pairs.compiled(*given_))
+    assert np.array_equal(partner, before)
+    places = np.arange(partner.size)
+    cycle = before[before] != places
+    assert np.array_equal(plain[cycle], before[cycle]), "a three-cycle keeps its places"
+    assert np.array_equal(plain[plain][~cycle], places[~cycle])
+    gaps = np.abs(plain - places)[~cycle]
+    assert np.all((nearest <= gaps) & (gaps <= max(farthest, nearest)))
+
+
+def matchings(n: int, nearest: int, farthest: int) -> set[tuple[int, ...]]:
+    places = np.arange(n)
+    every = (np.array(p) for p in permutations(range(n)))
+    return {
+        tuple(p.tolist())
+        for p in every
+        if np.array_equal(p[p], places) and all(nearest <= gap <= farthest for gap in np.abs(p - places))
+    }
+
+
+@pytest.mark.parametrize(("nearest", "farthest", "count"), [(1, 5, 15), (2, 5, 5), (1, 2, 3), (1, 3, 7)], ids=str)
+def test_mixed_long_enough_every_valid_pairing_is_equally_likely(nearest: int, farthest: int, count: int) -> None:
+    possible = matchings(6, nearest, farthest)
+    start = min(possible)
+    runs, steps = 4_000, 12 * 6
+    stream = Seed.of(5).stream("mixing", nearest, farthest)
+    picks, ways = (stream.random(runs * steps).reshape(runs, steps) for _ in range(2))
+    seen = dict.fromkeys(possible, 0)
+    for k in range(runs):
+        mixed = mix_pairs.compiled(np.array(start, dtype=np.int64), picks[k], ways[k], nearest, farthest)
+        seen[tuple(mixed.tolist())] += 1
+    assert len(possible) == count
+    assert stats.chisquare(list(seen.values())).pvalue > FALSE_ALARM
+
+
+def test_a_kernel_runs_plain_when_small_and_compiled_when_large() -> None:
+    made: Kernel = kernel(_sum)
+    assert made.__name__ == "_sum"
+    assert made(np.ones(10)) == 10
+    assert "compiled" not in vars(made)
+    assert made(np.ones(6_000)) == 6_000
+    assert "compiled" in vars(made)
+
+
+def _sum(x: Any) -> Any:
+    total = 0.0
+    for value in x:
+        total += value
+    return total

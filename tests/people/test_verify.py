@@ -1,0 +1,180 @@
+"""The subject's own check."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rankveil as rv
+from rankveil.ranks import average_ranks
+
+
+def third() -> dict[str, Any]:
+    original, _ = rv.datasets.running_example()
+    return dict(original.slice(2, 1).to_pylist()[0])
+
+
+def test_record_3_of_the_running_example() -> None:
+    _, masked = rv.datasets.running_example()
+    found = rv.verify(masked, third())
+    assert found.nearest == (100.41, 903.25, 5087.90)
+    plain = found.to_dict()
+    assert plain["ranks"] == [8, 2, 16]
+    assert (plain["record"], plain["records"], plain["d"]) == (10, [10], [4, 1, 4])
+    assert plain["diversity"]["variance"] == pytest.approx([24.70, 155.00, 20167.78], abs=0.005)
+    assert plain["diversity"]["distinct"] == [9, 3, 9]
+    assert plain["diversity"]["entropy"] == pytest.approx(np.log([9, 3, 9]).tolist())
+    assert plain["chance"]["distance"] == 4
+    assert plain["chance"]["exhaustive"]
+    assert plain["chance"]["approximate"]
+    assert any("approximate" in note for note in plain["notes"])
+    assert json.loads(json.dumps(plain, allow_nan=False)) == plain
+
+
+def test_the_protectors_record() -> None:
+    _, masked = rv.datasets.running_example()
+    for f in (3, "3"):
+        found = rv.verify(masked, third(), f=f)
+        assert (found.record, found.records, found.d.tolist()) == (3, (3,), [5, 1, 9])
+    for wrong in (0, 21, -1):
+        with pytest.raises(rv.ParameterError, match=f"no complete released record {wrong}"):
+            rv.verify(masked, third(), f=wrong)
+    with pytest.raises(rv.ParameterError, match="f must be minimax, euclidean or the number"):
+        rv.verify(masked, third(), f="nearest")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(*[st.sampled_from([0, 1, 2, 2.5, 9])] * 2), min_size=1, max_size=8),
+    st.tuples(*[st.sampled_from([-5, 0, 1.5, 2, 4, 50])] * 2),
+)
+def test_by_hand_with_ties_and_values_outside(rows: list[tuple[float, float]], mine: tuple[float, float]) -> None:
+    y = np.array(rows, dtype=float)
+    ranks = average_ranks(y)
+    nearest = [min(set(y[:, j].tolist()), key=lambda each: (abs(each - mine[j]), each)) for j in range(2)]
+    target = np.array([ranks[y[:, j] == nearest[j], j][0] for j in range(2)])
+    apart = np.abs(ranks - target)
+    frame = pa.table({"a": y[:, 0], "b": y[:, 1]})
+    record = dict(zip("ab", mine, strict=True))
+    found = rv.verify(frame, record, permutation=True)
+    assert list(found.nearest) == nearest
+    assert found.ranks.tolist() == target.tolist()
+    best = apart.max(axis=1).min()
+    assert list(found.records) == (np.flatnonzero(apart.max(axis=1) == best) + 1).tolist()
+    row = min(range(len(y)), key=lambda i: (apart[i].max(), apart[i].sum(), i))
+    assert (found.record, found.d.tolist(), found.distance) == (row + 1, apart[row].tolist(), best)
+    # a pure permutation: chance is every combination of released values against the released records, exactly
+    every = np.array(list(product(ranks[:, 0], ranks[:, 1])))
+    null = np.abs(every[:, None, :] - ranks[None, :, :]).max(axis=2).min(axis=1)
+    assert not found.approximate
+    assert found.p_value == pytest.approx(np.mean(null <= best))
+    assert found.null.to_dict() == pytest.approx({f"{value:g}": np.mean(null == value) for value in np.unique(null)})
+    squares = (apart**2).sum(axis=1)
+    euclidean = rv.verify(frame, record, f="euclidean")
+    assert list(euclidean.records) == (np.flatnonzero(squares == squares.min()) + 1).tolist()
+    assert euclidean.record == euclidean.records[0]
+
+
+def test_ties_are_all_reported() -> None:
+    frame = pa.table({"a": [1.0, 1.0, 5.0], "b": [2.0, 2.0, 7.0]})
+    found = rv.verify(frame, {"a": 1.0, "b": 2.0})
+    assert (found.record, found.records, found.d.tolist()) == (1, (1, 2), [0.0, 0.0])
+    assert found.to_dict()["ranks"] == [1.5, 1.5]
+
+
+def test_values_outside_the_range_take_the_ends() -> None:
+    _, masked = rv.datasets.running_example()
+    found = rv.verify(masked, {"X1": 1e6, "X2": -1e6})
+    assert found.nearest == (123.37, 882.92)
+    assert found.ranks.tolist() == [20.0, 1.0]
+
+
+def test_only_the_columns_that_she_gives() -> None:
+    _, masked = rv.datasets.running_example()
+    found = rv.verify(masked, {"X3": 5108.54, "X1": 100.87})
+    assert found.names == ("X3", "X1")
+    assert found.nearest == (5087.90, 100.41)
+    assert len(found.d) == 2
+
+
+@pytest.mark.parametrize("make", [pa.table, pd.DataFrame, pl.DataFrame])
+def test_every_library(make: Any) -> None:
+    found = rv.verify(make({"n": [1, 5, 9], "x": [1.0, 5.0, 9.0]}), {"n": "6", "x": 6})
+    assert found.nearest == (5, 5.0)
+    assert isinstance(found.nearest[0], int)
+    assert found.record == 2
+
+
+def test_ordered_words_and_decimal_commas() -> None:
+    levels = ["low", "middle", "high"]
+    frame = pd.DataFrame({"g": pd.Categorical(["low", "high", "high"], categories=levels, ordered=True)})
+    found = rv.verify(frame, {"g": "middle"})
+    assert found.nearest == ("low",)
+    with pytest.raises(rv.ParameterError, match="column g: 'hihg' is not one of its levels"):
+        rv.verify(frame, {"g": "hihg"})
+    commas = rv.verify(pa.table({"x": ["1,5", "2,5"]}), {"x": "2,4"}, decimal=",")
+    assert (commas.nearest, commas.record) == ((2.5,), 2)
+
+
+def test_bad_records_are_refused() -> None:
+    _, masked = rv.datasets.running_example()
+    with pytest.raises(rv.TableError, match="no column x1; did you mean X1"):
+        rv.verify(masked, {"x1": 1})
+    with pytest.raises(rv.TableError, match="no column AGE; known: X1, X2, X3"):
+        rv.verify(masked, {"AGE": 1})
+    with pytest.raises(rv.ParameterError, match="give at least one value"):
+        rv.verify(masked, {})
+    for wrong in ("abc", None, float("nan"), float("inf"), ""):
+        with pytest.raises(rv.ParameterError, match=r"column X1: .* is not a number"):
+            rv.verify(masked, {"X1": wrong})
+    with pytest.raises(rv.TableError, match="column w: it is not numeric or ordinal"):
+        rv.verify(pa.table({"w": ["a", "b"]}), {"w": "a"})
+    with pytest.raises(rv.ParameterError, match="draws"):
+        rv.verify(masked, {"X1": 1.0}, draws=0)
+
+
+def test_released_records_with_missing_values_keep_their_numbers() -> None:
+    frame = pa.table({"a": [None, 1.0, 2.0, 3.0], "b": [1.0, 1.0, None, 3.0]})
+    found = rv.verify(frame, {"a": 3.0, "b": 3.0})
+    assert (found.record, found.ranks.tolist()) == (4, [2.0, 2.0])
+    assert any("2 released records have missing values" in note for note in found.notes)
+    assert rv.verify(frame, {"b": 1.0}).records == (1, 2)
+    with pytest.raises(rv.ParameterError, match="no complete released record 3"):
+        rv.verify(frame, {"a": 1.0, "b": 1.0}, f=3)
+    with pytest.raises(rv.TableError, match="no released record has all the columns"):
+        rv.verify(pa.table({"a": [None, 1.0], "b": [1.0, None]}), {"a": 1.0, "b": 1.0})
+
+
+def test_a_sample_of_chance_is_seeded() -> None:
+    frame = pa.table({name: np.random.default_rng(j).normal(size=200) for j, name in enumerate("abc")})
+    record = {"a": 0.0, "b": 0.0, "c": 0.0}
+    one, again, other = (rv.verify(frame, record, draws=300, seed=seed) for seed in (1, 1, 2))
+    assert one.to_dict() == again.to_dict()
+    assert one.null.to_dict() != other.null.to_dict()
+    assert any("seeded sample of 300" in note for note in one.notes)
+    assert one.p_value * 301 == pytest.approx(round(one.p_value * 301))
+
+
+def test_one_released_record() -> None:
+    found = rv.verify(pa.table({"a": [4.0]}), {"a": 7.0}, permutation=True)
+    assert (found.record, found.d.tolist(), found.p_value, found.plausible) == (1, [0.0], 1.0, True)
+    assert found.diversity == {"variance": [0.0], "distinct": [1.0], "entropy": [0.0], "closeness": [0.0]}
+
+
+def test_an_unchanged_record_is_not_plausible_as_chance() -> None:
+    rng = np.random.default_rng(3)
+    frame = pa.table({name: rng.normal(size=90) for name in "abc"})
+    mine = dict(frame.slice(10, 1).to_pylist()[0])
+    found = rv.verify(frame, mine, permutation=True)
+    assert (found.record, found.distance) == (11, 0.0)
+    assert found.p_value == pytest.approx(90 / 90**3)
+    assert not found.plausible
