@@ -42,9 +42,9 @@ def main() -> None:
     }
     stream = Seed.of(0).stream("ties")
     ties = np.column_stack([stream.bits(given.rows) for _ in range(given.columns)])
+    columns = range(given.columns)
     print(f"{given.rows} rows by {given.columns} columns, best of {given.repeat}")
     for name, x in tables.items():
-        columns = range(given.columns)
         work: dict[str, Callable[[], object]] = {
             "numpy.argsort": lambda x=x: [np.argsort(x[:, j]) for j in columns],
             "average_ranks": lambda x=x: average_ranks(x),

@@ -36,9 +36,7 @@ def loaded_after(code: str) -> set[str]:
 def project_files() -> list[Path]:
     """The files of the checkout that git keeps or would keep."""
     # The checkout may belong to someone else than who runs the tests, which git refuses by default.
-    done = run(
-        "git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"
-    )
+    done = run("git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     assert done.returncode == 0, done.stderr
     return [path for name in done.stdout.split("\0") if name and (path := ROOT / name).is_file()]
 
@@ -101,9 +99,7 @@ def test_imports_go_down_the_rooms_only() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(
-    "script", ["scripts/setup", "scripts/check", "scripts/test", "scripts/demo", ".ci/run"]
-)
+@pytest.mark.parametrize("script", ["scripts/setup", "scripts/check", "scripts/test", "scripts/demo", ".ci/run"])
 def test_script_can_be_run(script: str) -> None:
     path = ROOT / script
     assert os.access(path, os.X_OK)

@@ -22,9 +22,7 @@ LINES = Chart(
     note="n = 3",
     kind="level",
 )
-BARS = Chart(
-    "Alike", "distance", "share", [Bars("real", ["0", "1"], [0.5, 0.5]), Bars("random", ["0", "1"], [1, 0])]
-)
+BARS = Chart("Alike", "distance", "share", [Bars("real", ["0", "1"], [0.5, 0.5]), Bars("random", ["0", "1"], [1, 0])])
 EVIL = "</script><script>alert(1)</script>"
 
 

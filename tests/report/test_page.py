@@ -71,9 +71,7 @@ def html() -> str:
         Section("Permutation", text=f"One.\n\nTwo {EVIL}", charts=[CHART], tables=[table], notes=[EVIL]),
         Section("Again", charts=[CHART]),
     ]
-    return render(
-        title=f"Audit {EVIL}", lead=f"Safe. {EVIL}", sections=parts, internal=True, command=f"x {EVIL}"
-    )
+    return render(title=f"Audit {EVIL}", lead=f"Safe. {EVIL}", sections=parts, internal=True, command=f"x {EVIL}")
 
 
 @pytest.fixture(scope="module")

@@ -68,9 +68,7 @@ def _level_note(curves: Mapping[str, Array], *, n: int) -> str:
     parts = [f"n = {n} records."]
     sizes = {name: curve.size for name, curve in curves.items()}
     if set(sizes.values()) != {n}:
-        parts.append(
-            "Records compared: " + "; ".join(f"{name}: {size}" for name, size in sizes.items()) + "."
-        )
+        parts.append("Records compared: " + "; ".join(f"{name}: {size}" for name, size in sizes.items()) + ".")
     if len(curves) <= 6:
         largest = "; ".join(f"{name}: {number(float(curve[-1]))}" for name, curve in curves.items())
         parts.append(f"Largest rank change: {largest}.")
@@ -101,7 +99,7 @@ def match_distances(
     >>> null = {0.0: 0.25, 1.0: 0.75}
     >>> chart = match_distances(np.array([0.0, 1.0]), null, n=2, draws=4, claims=0, withstands=True)
     >>> chart.title
-    'Matches look like chance: none of the 2 records can be claimed'
+    'None of the 2 records can be claimed: their matches are no closer than chance explains'
     >>> [series.y for series in chart.series]
     [(0.5, 0.5), (0.25, 0.75)]
     """
@@ -120,9 +118,7 @@ def match_distances(
         ticks, complete = _ticks(support)
         labels = [f"{tick:.10g}" for tick in ticks]
         heights = (_spread(ticks, real_at, counts / real.size), _spread(ticks, at, shares))
-        series = [
-            Bars(name, x=labels, y=height.tolist()) for name, height in zip(names, heights, strict=True)
-        ]
+        series = [Bars(name, x=labels, y=height.tolist()) for name, height in zip(names, heights, strict=True)]
         if not complete:
             note.append("Distances that do not occur are left out, so the axis is not to scale.")
         y_label = "Share of records"
@@ -148,7 +144,7 @@ def match_distances(
 
 def _match_title(*, n: int, claims: int) -> str:
     if claims == 0:
-        return f"Matches look like chance: none of the {n} records can be claimed"
+        return f"None of the {n} records can be claimed: their matches are no closer than chance explains"
     return f"{claims} of {n} records can be claimed: their matches are closer than chance"
 
 
@@ -157,9 +153,7 @@ def _null(null: Mapping[float, float] | tuple[Array, Array]) -> tuple[Array, Arr
         null = (np.array(list(null.keys()), dtype=float), np.array(list(null.values()), dtype=float))
     at, shares = np.asarray(null[0], dtype=float), np.asarray(null[1], dtype=float)
     if at.shape != shares.shape:
-        raise ParameterError(
-            f"null distribution: {at.size} distances but {shares.size} shares; give one for each"
-        )
+        raise ParameterError(f"null distribution: {at.size} distances but {shares.size} shares; give one for each")
     _distances(at, what="null distribution")
     if np.any(shares < 0) or not np.isclose(shares.sum(), 1.0, atol=1e-6):
         raise ParameterError(f"null distribution: its shares sum to {shares.sum():g}; they must sum to 1")

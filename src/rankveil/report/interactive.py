@@ -168,9 +168,7 @@ def _layout(chart: Chart, *, titled: bool) -> Json:
 def fragment(chart: Chart, *, include_js: bool) -> str:
     """Chart, style and drawing script; plotly.js too if wanted."""
     scripts = [plotly_js(), DRAW] if include_js else [DRAW]
-    return "\n".join(
-        [f"<style>{STYLE}</style>", element(chart), *(f"<script>{script}</script>" for script in scripts)]
-    )
+    return "\n".join([f"<style>{STYLE}</style>", element(chart), *(f"<script>{script}</script>" for script in scripts)])
 
 
 def element(chart: Chart) -> str:

@@ -80,9 +80,7 @@ class Section:
         return _paragraphs(self.text)
 
 
-def render(
-    *, title: str, lead: str, sections: Sequence[Section], internal: bool, command: str | None = None
-) -> str:
+def render(*, title: str, lead: str, sections: Sequence[Section], internal: bool, command: str | None = None) -> str:
     """The page as HTML; an internal one says so on the screen and on every printed sheet."""
     from markupsafe import Markup
 
@@ -119,10 +117,7 @@ def _environment() -> Environment:
 
 
 def _policy(scripts: Sequence[str]) -> str:
-    digests = [
-        base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
-        for script in scripts
-    ]
+    digests = [base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii") for script in scripts]
     allowed = " ".join(f"'sha256-{digest}'" for digest in digests) or "'none'"
     return (
         f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:; "

@@ -89,9 +89,7 @@ def figure(chart: Chart, *, titled: bool = True) -> Figure:
         axes.spines[["top", "right"]].set_visible(False)
         left = 0.1 / _WIDTH
         if title:
-            drawn.text(
-                left, 1 - 0.08 / height, "\n".join(title), va="top", size=_TITLE, weight="bold", color=INK
-            )
+            drawn.text(left, 1 - 0.08 / height, "\n".join(title), va="top", size=_TITLE, weight="bold", color=INK)
         if note:
             drawn.text(left, 0.07 / height, "\n".join(note), va="bottom", size=_NOTE, color=INK)
     return drawn
