@@ -1,4 +1,4 @@
-"""The cells of one column: is it numbers, which are missing, and how masked values go back in."""
+"""The cells of one column: are they numbers, and which are missing?"""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ MISSING_TEXTS = ("", "NA", "NaN", "nan", "NULL", "null")
 NUMERIC_SHARE = 0.9
 """A text column with at least this share of numbers is numeric, and its other entries are an error."""
 
-_EXACT = 2.0**53
+EXACT = 2.0**53
+"""Whole numbers from here on are not all exact in double precision."""
+
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _INFINITY = r"(?i)^[+-]?inf(inity)?$"
 _INTEGER = r"^[+-]?[0-9]+$"
@@ -67,7 +69,7 @@ class Cells:
 
     def content(self) -> tuple[bytes, bytes]:
         """The present cells as bytes: lengths and text, or nothing and numbers."""
-        if _is_number(self.cells.type) and not pa.types.is_decimal(self.cells.type):
+        if is_number(self.cells.type) and not pa.types.is_decimal(self.cells.type):
             return b"", self.present.to_numpy(zero_copy_only=False).tobytes()
         texts = (self.present if self.is_text else _as_text(self.present)).cast(pa.large_string())
         ends = np.frombuffer(texts.buffers()[1], dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
@@ -128,108 +130,6 @@ class Cells:
                 f"column {self.name}: {word!r} (row {rows[0]}) is not one of its levels{suggestion(word, self.levels)}"
             )
 
-    def put_back(self, original: nw.Series[Any], masked: Array) -> tuple[nw.Series[Any], str | None]:
-        """The masked values in the column's own type, missing cells as they were; a note when that type changed."""
-        there, note = masked[~self.missing], None
-        if self.levels:
-            codes = np.where(self.missing, 0, masked).astype(np.int64)
-            words = pa.array(self.levels).take(pa.array(codes))
-            if _is_number(self.cells.type) and original.dtype.is_numeric():  # levels that are numbers: 3 < 1 < 2
-                return _merged(original, words.cast(self.cells.type), original.dtype, keep=self.missing), None
-            return _merged(original, words, _text_type(original.dtype), keep=self.missing), None
-        whole = bool(np.all(there == np.rint(there)) and np.all(np.abs(there) < _EXACT))
-        filled = np.where(self.missing, 0.0, masked)
-        if self.integral and not whole:
-            note = f"column {self.name}: whole numbers became decimals; --then round keeps them whole"
-        fresh = pa.array(filled.astype(np.int64) if self.integral and whole else filled)
-        if self.is_text:
-            texts = pc.replace_substring(fresh.cast(pa.string()), ".", self.decimal)
-            return _merged(original, texts, _text_type(original.dtype), keep=self.missing), note
-        dtype = _type_for(original.dtype, fresh)
-        if original.dtype.is_decimal() and not dtype.is_decimal():
-            note = f"column {self.name}: fixed decimals became floating ones; --then round may keep them fixed"
-        elif original.dtype.is_integer() and dtype.is_integer() and dtype != original.dtype:
-            note = f"column {self.name}: {original.dtype} cannot hold its masked values and became {dtype}"
-        return _merged(original, fresh, dtype, keep=self.missing), note
-
-
-def _text_type(dtype: nw.dtypes.DType) -> nw.dtypes.DType:
-    """Text, but objects stay objects."""
-    return dtype if dtype == nw.Object else nw.String()
-
-
-def _type_for(dtype: nw.dtypes.DType, fresh: pa.Array) -> nw.dtypes.DType:
-    """The column's own type when it can hold the new values, else the narrowest that can."""
-    if dtype.is_decimal():
-        return dtype if _fits(dtype, fresh.to_numpy()) else nw.Float64()
-    if dtype in (nw.Categorical, nw.Enum):
-        return nw.Int64() if pa.types.is_integer(fresh.type) else nw.Float64()
-    if dtype.is_float() and len(fresh) and np.max(np.abs(fresh.to_numpy())) > np.finfo(str(dtype).lower()).max:
-        return nw.Float64()
-    if not dtype.is_integer():
-        return dtype
-    if not pa.types.is_integer(fresh.type):
-        return nw.Float64()
-    limits, span = np.iinfo(str(dtype).lower()), pc.min_max(fresh).as_py()
-    return dtype if len(fresh) == 0 or (limits.min <= span["min"] and span["max"] <= limits.max) else nw.Int64()
-
-
-def _fits(dtype: nw.dtypes.DType, values: Array) -> bool:
-    """Whether a decimal type can hold the values as they are."""
-    scale, digits = getattr(dtype, "scale", None), getattr(dtype, "precision", None)
-    if scale is None or digits is None or not np.array_equal(np.round(values, scale), values):
-        return False
-    return bool(np.all(np.abs(values) < min(10.0 ** (digits - scale), _EXACT / 10.0**scale)))
-
-
-def _merged(
-    original: nw.Series[Any], fresh: pa.Array, dtype: nw.dtypes.DType, *, keep: NDArray[np.bool_]
-) -> nw.Series[Any]:
-    """`fresh` as a series of the same library, with the cells in `keep` as they were."""
-    backend = original.implementation
-    if original.dtype in (nw.Categorical, nw.Enum):
-        encoded = _encoded(original, fresh, keep=keep)
-        if encoded is not None:
-            return encoded.alias(original.name)
-        if dtype == nw.Int64 and original.is_null().any():  # numpy's whole numbers have no missing one
-            dtype = nw.Float64()
-    if backend.is_pyarrow():
-        made: Any = nw.from_native(pa.chunked_array([fresh]), series_only=True)
-        mask: Any = nw.from_native(pa.chunked_array([pa.array(keep)]), series_only=True)
-    else:
-        data = fresh.to_pylist() if pa.types.is_string(fresh.type) else fresh.to_numpy()
-        made = nw.new_series(original.name, data, backend=backend)
-        mask = nw.new_series(original.name, keep, backend=backend)
-    base = original.cast(dtype) if dtype != original.dtype else original
-    return base.zip_with(mask, made.cast(dtype)).alias(original.name)
-
-
-def _encoded(original: nw.Series[Any], fresh: pa.Array, *, keep: NDArray[np.bool_]) -> nw.Series[Any] | None:
-    """`fresh` among the categories of `original`, all of which stay in their order; None when some is no category."""
-    old = _to_arrow(original)
-    words = pc.utf8_trim_whitespace(old.dictionary.cast(pa.string()))
-    found = pc.index_in(fresh.cast(pa.string()), value_set=words).fill_null(-1).to_numpy(zero_copy_only=False)
-    codes = np.where(keep, old.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False), found)
-    if np.any(found[~keep] < 0):
-        return None
-    backend, native = original.implementation, original.to_native()
-    indices = pa.array(codes, mask=codes < 0).cast(old.indices.type)
-    encoded = pa.DictionaryArray.from_arrays(indices, old.dictionary, ordered=old.type.ordered)
-    made: Any
-    if backend.is_pyarrow():
-        made = pa.chunked_array([encoded])
-    elif backend.is_polars():
-        made = encoded.cast(old.type.value_type).to_pylist()
-        return nw.new_series(original.name, made, backend=backend).cast(original.dtype)
-    else:
-        pandas = backend.to_native_namespace()
-        if isinstance(native.dtype, pandas.CategoricalDtype):
-            made = pandas.Series(pandas.Categorical.from_codes(codes, dtype=native.dtype), index=native.index)
-        else:
-            made = pandas.Series(encoded, dtype=native.dtype, index=native.index)
-    restored: nw.Series[Any] = nw.from_native(made, series_only=True)
-    return restored
-
 
 def read(
     series: nw.Series[Any],
@@ -241,7 +141,7 @@ def read(
     levels: Sequence[str] | None,
 ) -> Cells:
     """Read a column: what its cells are, which are missing, and which kind it is."""
-    array = _to_arrow(series)
+    array = to_arrow(series)
     if pa.types.is_dictionary(array.type):
         if array.type.ordered and levels is None:
             levels = [str(word).strip() for word in array.dictionary.to_pylist()]
@@ -255,7 +155,7 @@ def read(
         return found
     if levels is not None:
         return replace(found, kind="ordinal", levels=_checked_levels(name, levels))
-    if pa.types.is_boolean(array.type) or not (found.is_text or _is_number(array.type)):
+    if pa.types.is_boolean(array.type) or not (found.is_text or is_number(array.type)):
         if kind is not None:
             raise TableError(f"column {name}: {_type_name(array.type)} cannot be {kind}; convert it to numbers first")
         return replace(found, why=f"it holds {_type_name(array.type)}")
@@ -269,7 +169,7 @@ def read(
     return replace(found, kind="numeric" if kind == "numeric" else "ordinal")
 
 
-def _to_arrow(series: nw.Series[Any]) -> pa.Array:
+def to_arrow(series: nw.Series[Any]) -> pa.Array:
     try:
         array = series.to_arrow()
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError):
@@ -292,7 +192,7 @@ def _missing(array: pa.Array, markers: Sequence[str]) -> NDArray[np.bool_]:
     if _is_text(array.type):
         words = pa.array([*MISSING_TEXTS, *markers])
         missing |= pc.is_in(array, value_set=words).to_numpy(zero_copy_only=False)
-    elif _is_number(array.type):
+    elif is_number(array.type):
         codes = [float(marker) for marker in markers if re.match(_NUMBER, marker) or re.match(_INFINITY, marker)]
         if codes:
             values = array.cast(pa.float64(), safe=False)
@@ -307,7 +207,7 @@ def _looks_numeric(cells: Cells) -> tuple[bool, str]:
     if not cells.is_text:
         if pa.types.is_integer(cells.cells.type):
             span = pc.min_max(cells.present).as_py()
-            if max(abs(span["min"]), abs(span["max"])) >= _EXACT:
+            if max(abs(span["min"]), abs(span["max"])) >= EXACT:
                 return False, "its whole numbers are beyond 2^53, too long to be masked exactly"
         return True, ""
     if _share_of_numbers(cells) < NUMERIC_SHARE:
@@ -316,7 +216,7 @@ def _looks_numeric(cells: Cells) -> tuple[bool, str]:
     if pc.any(pc.match_substring_regex(texts, _CODE), min_count=0).as_py():
         return False, "its numbers have leading zeros, so they are taken as codes (--kind NAME=numeric says otherwise)"
     long = pc.filter(texts, pc.match_substring_regex(texts, r"^[+-]?[0-9]{16,}$"))
-    if any(abs(int(word)) >= _EXACT for word in long.to_pylist()):
+    if any(abs(int(word)) >= EXACT for word in long.to_pylist()):
         return False, "its whole numbers are beyond 2^53, too long to be masked exactly"
     return True, ""
 
@@ -349,7 +249,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _is_number(kind: pa.DataType) -> bool:
+def is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
@@ -363,37 +263,3 @@ def _type_name(kind: pa.DataType) -> str:
     if pa.types.is_temporal(kind):
         return "dates or times"
     return f"values of type {kind}"
-
-
-_IDENTIFIER = re.compile(r"(?i)^(.*[_\W])?(id|ids|uid|uuid|ssn|nif|name|e?-?mail|phone|passport)([_\W].*)?$")
-_IDENTIFIER_ENDING = re.compile(r"[a-z](ID|Id)$|^[A-Z]+ID$|(?i:name)$")
-_WEIGHT = re.compile(r"(?i)^(.*[_\W])?(weight|wgt|wt|fnlwgt|afnlwgt|pweight)([_\W].*)?$")
-_GROUP = re.compile(r"(?i)^(hh|household|family|cluster|psu)([_\W]?(id|no|number))?$")
-_QUASI = re.compile(
-    r"(?i)^(.*[_\W])?(age|sex|gender|zip|postcode|region|state|country|birth\w*|race|marital\w*|occupation|education)"
-    r"([_\W].*)?$"
-)
-
-
-def named_like_identifier(name: str) -> bool:
-    """Whether a column's name says that it identifies people.
-
-    >>> [named_like_identifier(name) for name in ("id", "UTILNAME", "user_id", "INCOME", "paid")]
-    [True, True, True, False, False]
-    """
-    return bool(_IDENTIFIER.match(name) or _IDENTIFIER_ENDING.search(name))
-
-
-def guess_role(name: str, cells: Cells, *, distinct: int, unique_text: bool) -> str:
-    """Advice on a column's role from its name and values; it changes nothing by itself."""
-    if _GROUP.match(name):
-        return "group"
-    if named_like_identifier(name) or unique_text:
-        return "identifier"
-    if _WEIGHT.match(name):
-        return "weight"
-    if _QUASI.match(name):
-        return "quasi-identifier"
-    if cells.kind == "numeric":
-        return "confidential"
-    return "quasi-identifier" if 1 < distinct <= max(20, len(cells.cells) // 20) else "other"

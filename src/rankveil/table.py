@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from rankveil import columns as reading
 from rankveil.errors import ParameterError, TableError, listing, suggestion
+from rankveil.restoring import put_back
+from rankveil.roles import guess_role, named_like_identifier
 
 Array = NDArray[np.float64]
 Kind = Literal["numeric", "ordinal", "nominal"]
@@ -103,6 +105,12 @@ class Table:
         """The frame as it was given."""
         return self.frame.to_native()
 
+    @property
+    def has_row_labels(self) -> bool:
+        """Whether the frame (pandas) has an index that is more than row numbers: it passes through like a column."""
+        index = nw.maybe_get_index(self.frame)
+        return index is not None and list(index) != list(range(len(self)))
+
     def cells(self, name: str) -> reading.Cells:
         """The cells of a column, read once."""
         if name not in self._cells:
@@ -129,7 +137,7 @@ class Table:
         unique_text = (
             cells.kind == "nominal" and cells.is_text and len(self) > 1 and distinct == len(self) - cells.missing_count
         )
-        guess = reading.guess_role(name, cells, distinct=distinct, unique_text=unique_text)
+        guess = guess_role(name, cells, distinct=distinct, unique_text=unique_text)
         return Column(
             name=name,
             kind=cells.kind,
@@ -140,7 +148,7 @@ class Table:
             missing=cells.missing_count,
             distinct=distinct,
             why=cells.why,
-            looks_like_identifier=reading.named_like_identifier(name) or unique_text,
+            looks_like_identifier=named_like_identifier(name) or unique_text,
         )
 
     def values(self, name: str) -> Array:
@@ -189,7 +197,7 @@ class Table:
         fresh = []
         for name, masked in values.items():
             cells = self.cells(name) if order is None else self.cells(name).taken(order)
-            series, note = cells.put_back(frame.get_column(name), masked)
+            series, note = put_back(cells, frame.get_column(name), masked)
             fresh.append(series)
             if note:
                 notes.append(note)

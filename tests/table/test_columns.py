@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankveil as rv
-from rankveil.columns import named_like_identifier
+from rankveil.roles import named_like_identifier
 
 
 def table(values: list[Any] | pa.Array, name: str = "INCOME", *, decimal: str = ".", **schema: Any) -> rv.Table:

@@ -410,3 +410,12 @@ def test_odd_names_are_names() -> None:
     assert all(release.changed[name] == N for name in odd[2:])
     draws = [tuple(release.data[name].to_pylist()) for name in odd[2:]]
     assert len(set(draws)) == len(draws)
+
+
+def test_an_index_that_tells_who_is_who_is_warned_about() -> None:
+    frame = pd.DataFrame({"A": [1.0, 2.0, 3.0]})
+    assert not any("index" in note for note in rv.mask(frame, "permute").notes)
+    assert not any("index" in note for note in rv.mask(frame.set_axis([0, 1, 2]), "permute").notes)
+    named = frame.set_axis(["Ann", "Ben", "Cat"])
+    assert any("index" in note for note in rv.mask(named, "permute").notes)
+    assert not any("index" in note for note in rv.mask(named, "record_shuffle").notes)

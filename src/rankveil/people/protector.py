@@ -102,6 +102,8 @@ def _changed(table: Table, applied: masking.Applied) -> dict[str, int]:
 
 def _warnings(table: Table, passed: Sequence[str], plan: Plan) -> list[str]:
     told = []
+    if table.has_row_labels and all(step.entry.works_on != "records" for step in plan.steps):
+        told.append("warning: the index of the table passed unmasked; reset it before release if it tells who is who")
     for name in passed:
         if table.columns[name].looks_like_identifier:
             told.append(f"warning: column {name} looks like an identifier and passed unmasked; drop it before release")

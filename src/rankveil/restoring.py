@@ -1,0 +1,118 @@
+"""Masked values back into a column of the same library and type, missing cells as they were."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from rankveil.columns import EXACT, Cells, is_number, to_arrow
+
+Array = NDArray[np.float64]
+
+
+def put_back(cells: Cells, original: nw.Series[Any], masked: Array) -> tuple[nw.Series[Any], str | None]:
+    """The masked values in the column's own type, missing cells as they were; a note when that type changed."""
+    there, note = masked[~cells.missing], None
+    if cells.levels:
+        codes = np.where(cells.missing, 0, masked).astype(np.int64)
+        words = pa.array(cells.levels).take(pa.array(codes))
+        if is_number(cells.cells.type) and original.dtype.is_numeric():  # levels that are numbers: 3 < 1 < 2
+            return _merged(original, words.cast(cells.cells.type), original.dtype, keep=cells.missing), None
+        return _merged(original, words, _text_type(original.dtype), keep=cells.missing), None
+    whole = bool(np.all(there == np.rint(there)) and np.all(np.abs(there) < EXACT))
+    filled = np.where(cells.missing, 0.0, masked)
+    if cells.integral and not whole:
+        note = f"column {cells.name}: whole numbers became decimals; --then round keeps them whole"
+    fresh = pa.array(filled.astype(np.int64) if cells.integral and whole else filled)
+    if cells.is_text:
+        texts = pc.replace_substring(fresh.cast(pa.string()), ".", cells.decimal)
+        return _merged(original, texts, _text_type(original.dtype), keep=cells.missing), note
+    dtype = _type_for(original.dtype, fresh)
+    if original.dtype.is_decimal() and not dtype.is_decimal():
+        note = f"column {cells.name}: fixed decimals became floating ones; --then round may keep them fixed"
+    elif original.dtype.is_integer() and dtype.is_integer() and dtype != original.dtype:
+        note = f"column {cells.name}: {original.dtype} cannot hold its masked values and became {dtype}"
+    return _merged(original, fresh, dtype, keep=cells.missing), note
+
+
+def _text_type(dtype: nw.dtypes.DType) -> nw.dtypes.DType:
+    """Text, but objects stay objects."""
+    return dtype if dtype == nw.Object else nw.String()
+
+
+def _type_for(dtype: nw.dtypes.DType, fresh: pa.Array) -> nw.dtypes.DType:
+    """The column's own type when it can hold the new values, else the narrowest that can."""
+    if dtype.is_decimal():
+        return dtype if _fits(dtype, fresh.to_numpy()) else nw.Float64()
+    if dtype in (nw.Categorical, nw.Enum):
+        return nw.Int64() if pa.types.is_integer(fresh.type) else nw.Float64()
+    if dtype.is_float() and len(fresh) and np.max(np.abs(fresh.to_numpy())) > np.finfo(str(dtype).lower()).max:
+        return nw.Float64()
+    if not dtype.is_integer():
+        return dtype
+    if not pa.types.is_integer(fresh.type):
+        return nw.Float64()
+    limits, span = np.iinfo(str(dtype).lower()), pc.min_max(fresh).as_py()
+    return dtype if len(fresh) == 0 or (limits.min <= span["min"] and span["max"] <= limits.max) else nw.Int64()
+
+
+def _fits(dtype: nw.dtypes.DType, values: Array) -> bool:
+    """Whether a decimal type can hold the values as they are."""
+    scale, digits = getattr(dtype, "scale", None), getattr(dtype, "precision", None)
+    if scale is None or digits is None or not np.array_equal(np.round(values, scale), values):
+        return False
+    return bool(np.all(np.abs(values) < min(10.0 ** (digits - scale), EXACT / 10.0**scale)))
+
+
+def _merged(
+    original: nw.Series[Any], fresh: pa.Array, dtype: nw.dtypes.DType, *, keep: NDArray[np.bool_]
+) -> nw.Series[Any]:
+    """`fresh` as a series of the same library, with the cells in `keep` as they were."""
+    backend = original.implementation
+    if original.dtype in (nw.Categorical, nw.Enum):
+        encoded = _encoded(original, fresh, keep=keep)
+        if encoded is not None:
+            return encoded.alias(original.name)
+        if dtype == nw.Int64 and original.is_null().any():  # numpy's whole numbers have no missing one
+            dtype = nw.Float64()
+    if backend.is_pyarrow():
+        made: Any = nw.from_native(pa.chunked_array([fresh]), series_only=True)
+        mask: Any = nw.from_native(pa.chunked_array([pa.array(keep)]), series_only=True)
+    else:
+        data = fresh.to_pylist() if pa.types.is_string(fresh.type) else fresh.to_numpy()
+        made = nw.new_series(original.name, data, backend=backend)
+        mask = nw.new_series(original.name, keep, backend=backend)
+    base = original.cast(dtype) if dtype != original.dtype else original
+    return base.zip_with(mask, made.cast(dtype)).alias(original.name)
+
+
+def _encoded(original: nw.Series[Any], fresh: pa.Array, *, keep: NDArray[np.bool_]) -> nw.Series[Any] | None:
+    """`fresh` among the categories of `original`, all of which stay in their order; None when some is no category."""
+    old = to_arrow(original)
+    words = pc.utf8_trim_whitespace(old.dictionary.cast(pa.string()))
+    found = pc.index_in(fresh.cast(pa.string()), value_set=words).fill_null(-1).to_numpy(zero_copy_only=False)
+    codes = np.where(keep, old.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False), found)
+    if np.any(found[~keep] < 0):
+        return None
+    backend, native = original.implementation, original.to_native()
+    indices = pa.array(codes, mask=codes < 0).cast(old.indices.type)
+    encoded = pa.DictionaryArray.from_arrays(indices, old.dictionary, ordered=old.type.ordered)
+    made: Any
+    if backend.is_pyarrow():
+        made = pa.chunked_array([encoded])
+    elif backend.is_polars():
+        made = encoded.cast(old.type.value_type).to_pylist()
+        return nw.new_series(original.name, made, backend=backend).cast(original.dtype)
+    else:
+        pandas = backend.to_native_namespace()
+        if isinstance(native.dtype, pandas.CategoricalDtype):
+            made = pandas.Series(pandas.Categorical.from_codes(codes, dtype=native.dtype), index=native.index)
+        else:
+            made = pandas.Series(encoded, dtype=native.dtype, index=native.index)
+    restored: nw.Series[Any] = nw.from_native(made, series_only=True)
+    return restored
