@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     )
     from rankveil.inspection import Inspection, inspect
     from rankveil.manifest import Manifest, Secret
-    from rankveil.masking import Plan, Step
     from rankveil.pairing import reverse_map
     from rankveil.people.intruder import Attack, attack
     from rankveil.people.protector import Certificate, Release, certify, mask
     from rankveil.people.subject import Verification, verify
     from rankveil.people.user import Corrected, correct
+    from rankveil.plans import Plan, Step
     from rankveil.table import Schema, Table
 
 _ROOMS = {
@@ -41,12 +41,12 @@ _ROOMS = {
     "NotApplicableError": "errors",
     "PairError": "errors",
     "ParameterError": "errors",
-    "Plan": "masking",
+    "Plan": "plans",
     "RankveilError": "errors",
     "Release": "people.protector",
     "Schema": "table",
     "Secret": "manifest",
-    "Step": "masking",
+    "Step": "plans",
     "Table": "table",
     "TableError": "errors",
     "Verification": "people.subject",

@@ -24,8 +24,16 @@ from rankveil.errors import ParameterError, suggestion
 Array = NDArray[np.float64]
 
 REQUIRED = inspect.Parameter.empty
-_PROVIDED = ("rng",)
-"""Keyword arguments that the caller of a plan does not set."""
+_PROVIDED = ("rng", "attributes")
+"""Keyword arguments that a plan does not set: the stream of draws, and how many columns the step masks."""
+
+
+class _Each:
+    """See EACH."""
+
+
+EACH = _Each()
+"""Marks a parameter of a method on several columns that may be another for each: it comes as an array."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,8 @@ class Parameter:
     range: Range | None
     choices: tuple[str, ...]
     text: str
+    each: bool = False
+    """Whether a method on several columns takes one for each column."""
 
     @property
     def required(self) -> bool:
@@ -92,15 +102,19 @@ class Parameter:
                     return number
                 exact = int(value) if str(value).lstrip("+-").isdecimal() else int(number)
                 return exact if number == int(number) else None
+            if self.type is tuple:
+                parts = value.split(",") if isinstance(value, str) else value
+                return tuple(part.strip() for part in parts if part.strip())
             return str(value) if isinstance(value, str) else None
-        except (TypeError, ValueError, OverflowError):
+        except (AttributeError, TypeError, ValueError, OverflowError):
             return None
 
     def expected(self) -> str:
         """What would be right, in words."""
         if self.choices:
             return " or ".join(self.choices)
-        kind = {int: "a whole number", float: "a number", bool: "true or false"}.get(self.type, "a text")
+        kinds = {int: "a whole number", float: "a number", bool: "true or false", tuple: "a list of column names"}
+        kind = kinds.get(self.type, "a text")
         return f"{kind} {self.range}" if self.range else kind
 
     def describe(self) -> dict[str, Any]:
@@ -128,6 +142,8 @@ def _read_parameter(name: str, hint: Any, default: Any) -> Parameter:
         optional = type(None) in get_args(hint)
         (hint,) = (part for part in get_args(hint) if part is not type(None))
     choices = get_args(hint) if get_origin(hint) is Literal else ()
+    if hint is not bool and get_origin(hint) is tuple:
+        hint = tuple
     return Parameter(
         name=name,
         type=str if choices else hint,
@@ -135,6 +151,7 @@ def _read_parameter(name: str, hint: Any, default: Any) -> Parameter:
         optional=optional,
         range=next((extra for extra in extras if isinstance(extra, Range)), None),
         choices=choices,
+        each=any(extra is EACH for extra in extras),
         text=next((extra for extra in extras if isinstance(extra, str)), ""),
     )
 
@@ -159,8 +176,12 @@ class Entry(Generic[F]):
         signature = inspect.signature(self.function).parameters.values()
         keywords = [p for p in signature if p.kind is p.KEYWORD_ONLY and p.name not in _PROVIDED]
         read = {p.name: _read_parameter(p.name, hints[p.name], p.default) for p in keywords}
+        needs = tuple(p.name for p in signature if p.kind is not p.KEYWORD_ONLY)
+        if "given" in needs:  # the function gets the columns, a plan names them
+            hint = Annotated[tuple[str, ...], "columns that are kept as they are and that the masked ones depend on"]
+            read["given"] = _read_parameter("given", hint, ())
         object.__setattr__(self, "parameters", types.MappingProxyType(read))
-        object.__setattr__(self, "needs", tuple(p.name for p in signature if p.kind is not p.KEYWORD_ONLY))
+        object.__setattr__(self, "needs", needs)
 
     @property
     def summary(self) -> str:
@@ -194,20 +215,22 @@ class Outcome:
     """What a method returns when the masked values alone do not tell the whole story."""
 
     values: Array
-    counts: Mapping[str, int] = field(default_factory=dict)
-    """How many values were clipped, clamped, suppressed: published in the manifest."""
+    counts: Mapping[str, Any] = field(default_factory=dict)
+    """How many values were clipped, clamped, suppressed, one number for each column of several: published."""
     notes: tuple[str, ...] = ()
-    """For the protector: what was special about this column."""
+    """For the protector: what was special here."""
 
 
 Correction = Callable[..., tuple[Array, Array]]
+Guarantee = Callable[[Mapping[str, Mapping[str, Any]], Mapping[str, Mapping[str, int]]], list[str]]
 
 
 @dataclass(frozen=True, eq=False)
 class Method(Entry[Callable[..., Any]]):
     """A masking method or post-step with its facts."""
 
-    works_on: Literal["column", "records"] = "column"
+    works_on: Literal["column", "columns", "records"] = "column"
+    """One column, several columns together, or whole records."""
     kinds: tuple[str, ...] = ("numeric",)
     strength: str | None = None
     stronger: Literal["higher", "lower"] = "higher"
@@ -221,19 +244,37 @@ class Method(Entry[Callable[..., Any]]):
     from_data: Mapping[str, str] = field(default_factory=dict)
     """Parameters that are taken from the original when left out, and what publishing them would tell."""
     tells: str = ""
-    """What a user of the release can do with the parameters; {name} stands for a parameter's value."""
+    """What a user of the release can do with the parameters."""
+    reproducible_with: str | None = None
+    """The parameter that makes a method with randomness of its own repeat itself from the seed."""
+    survives: Literal["data-free", "value-wise", "nothing"] = "nothing"
+    """Which later steps leave its guarantee standing: those that do not look at the original again, those that map
+    equal values to equal values, or none."""
     correction: Correction | None = None
     """From the moments of the release back to those of the original: see `corrects`."""
+    guarantee: Guarantee | None = None
+    """What holds for the release whatever the data: see `guarantees`."""
 
     @property
     def random(self) -> bool:
         """Whether it draws: it does when its function takes `rng`."""
         return "rng" in inspect.signature(self.function).parameters
 
-    def __call__(self, *data: Any, rng: Any = None, **given: Any) -> Any:
+    def __call__(self, *data: Any, rng: Any = None, attributes: int = 1, **given: Any) -> Any:
         """Run on arrays, parameters checked."""
-        drawn = {"rng": rng} if self.random else {}
-        return self.function(*data, **self.bind(given), **drawn)
+        return self.run(*data, rng=rng, attributes=attributes, bound=self.bind(given))
+
+    def run(self, *data: Any, rng: Any, attributes: int, bound: Mapping[str, Any]) -> Any:
+        """Run on arrays with parameters that were checked already."""
+        provided = {"rng": rng, "attributes": attributes}
+        wanted = inspect.signature(self.function).parameters
+        keywords = {name: value for name, value in {**bound, **provided}.items() if name in wanted}
+        return self.function(*data, **{name: value for name, value in keywords.items() if name not in self.needs})
+
+    def guarantees(self, function: Guarantee) -> Guarantee:
+        """Decorate `(parameters by column, counts by column) -> sentences`: what the step guarantees."""
+        object.__setattr__(self, "guarantee", function)
+        return function
 
     def corrects(self, function: Correction) -> Correction:
         """Decorate `(mean, covariance, per_column_parameters) -> (mean, covariance)` of the original."""
@@ -249,6 +290,7 @@ class Method(Entry[Callable[..., Any]]):
             "mapping": self.mapping,
             "marginals": self.marginals,
             "random": self.random,
+            "reproducible": self.reproducible_with is None or bool(bound and bound.get(self.reproducible_with)),
             "local": local,
             "transparent": self.transparent,
         }

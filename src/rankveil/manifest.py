@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from rankveil._version import __version__
 from rankveil.errors import FileError
-from rankveil.masking import Applied, Plan, Step
+from rankveil.masking import Applied
+from rankveil.plans import Plan, Step
 from rankveil.seeds import Seed
 from rankveil.table import Table
 
@@ -185,27 +186,45 @@ def _marginals(plan: Plan, applied: Applied) -> str:
 
 
 def _guarantees(plan: Plan, applied: Applied) -> list[str]:
-    """What distance swapping promises for the columns that no other step works on, before it or after."""
+    """What the steps guarantee of the columns on which no other step has made it void."""
     told = []
     for number, step in enumerate(plan.steps):
-        if step.method != "distance_swap":
+        if step.entry.guarantee is None:
             continue
-        for name in applied.columns[number]:
-            alone = not any(
-                name in columns
-                for k, columns in enumerate(applied.columns)
-                if k != number and plan.steps[k].entry.works_on != "records"
-            )
-            if alone and not applied.counts[number].get(name, {}).get("moved_less_than_d", 0):
-                told.append(f"column {name}: every value is at permutation distance {step.bound(name)['d']} or more")
+        columns = [name for name in applied.columns[number] if _stands(plan, applied, number, name)]
+        whole = len(columns) == len(applied.columns[number])
+        if columns and (whole or step.entry.works_on == "column"):
+            bound = {name: step.bound(name) for name in columns}
+            told += step.entry.guarantee(bound, applied.counts[number])
     return told
+
+
+def _stands(plan: Plan, applied: Applied, number: int, name: str) -> bool:
+    """Whether what a step guarantees of a column survives the other steps that work on it."""
+    survives = plan.steps[number].entry.survives
+    for k, other in enumerate(plan.steps):
+        if k == number or name not in applied.columns[k] or other.entry.works_on == "records":
+            continue
+        if k < number and survives == "nothing":
+            return False  # the distance is to what an earlier step made, not to the original
+        if k > number and not _leaves_standing(other, name, survives):
+            return False
+    return True
+
+
+def _leaves_standing(later: Step, name: str, survives: str) -> bool:
+    entry = later.entry
+    if survives == "data-free":
+        taken = any(later.bound(name)[parameter] is None for parameter in entry.from_data)
+        return taken is False and ("original" not in entry.needs or bool(entry.from_data))
+    return survives == "value-wise" and entry.post and entry.id != "reverse_map"
 
 
 def _disclosive(plan: Plan, applied: Applied) -> list[str]:
     flags = []
     for step, columns in zip(plan.steps, applied.columns, strict=True):
         for parameter, why in step.entry.from_data.items():
-            taken = [name for name in columns if step.bound(name)[parameter] is None]
+            taken = [name for name in columns if step.bound(name)[parameter] in (None, "data")]
             if taken:
                 flags.append(f"{step.method}: {parameter} was taken from the original in {', '.join(taken)}: {why}")
     return flags

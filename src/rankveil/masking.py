@@ -1,187 +1,21 @@
-"""A plan of steps, and what it makes of a table."""
+"""What a plan makes of a table."""
 
 from __future__ import annotations
 
-import json
-import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankveil.catalogue import Array, Method, Outcome, get_method
+from rankveil.catalogue import Array, Outcome
 from rankveil.errors import ParameterError, TableError, listing
 from rankveil.execute import in_threads
-from rankveil.seeds import Seed
+from rankveil.moments import mean
+from rankveil.plans import Plan, Step
+from rankveil.seeds import Seed, Stream
 from rankveil.table import Table, require_columns
-
-PLAN_SCHEMA = "rankveil/plan/1"
-
-
-@dataclass(frozen=True)
-class Step:
-    """One method with its parameters, for some columns or for all that it can take."""
-
-    method: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    per_column: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    columns: Sequence[str] | None = None
-
-    def __post_init__(self) -> None:
-        entry = get_method(self.method)
-        checked = {name: entry.parameter(name).check(value, owner=entry.id) for name, value in self.parameters.items()}
-        own = {
-            column: {
-                name: entry.parameter(name).check(value, owner=entry.id, column=column) for name, value in given.items()
-            }
-            for column, given in self.per_column.items()
-        }
-        object.__setattr__(self, "parameters", checked)
-        object.__setattr__(self, "per_column", own)
-        if self.columns is not None:
-            # one name is one column, not its letters
-            names = (self.columns,) if isinstance(self.columns, str) else tuple(self.columns)
-            if not names:
-                raise ParameterError(f"{entry.id}: no column is named; leave columns out to mask all that it takes")
-            object.__setattr__(self, "columns", names)
-
-    @property
-    def entry(self) -> Method:
-        """The method in the catalogue."""
-        return get_method(self.method)
-
-    def bound(self, column: str | None = None) -> dict[str, Any]:
-        """All parameters with their values, for one column when it is named."""
-        return self.entry.bind({**self.parameters, **self.per_column.get(column or "", {})})
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data, what is not set left out."""
-        plain: dict[str, Any] = {"method": self.method}
-        if self.columns is not None:
-            plain["columns"] = list(self.columns)
-        if self.parameters:
-            plain["parameters"] = _written(self.parameters)
-        if self.per_column:
-            plain["per_column"] = {column: _written(given) for column, given in self.per_column.items()}
-        return plain
-
-
-def _written(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """TOML has no null: a parameter that was set to none says so in words."""
-    return {name: "none" if value is None else value for name, value in parameters.items()}
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The steps of a masking, one after the other; saved and read as TOML or JSON.
-
-    >>> plan = Plan.of("additive_noise", alpha=0.2).then("round")
-    >>> Plan.from_toml(plan.to_toml()) == plan
-    True
-    """
-
-    steps: tuple[Step, ...]
-
-    def __post_init__(self) -> None:
-        if not self.steps:
-            raise ParameterError("a plan needs at least one step")
-        object.__setattr__(self, "steps", tuple(self.steps))
-
-    @classmethod
-    def of(cls, method: str | Step | Plan, *, columns: Sequence[str] | None = None, **parameters: Any) -> Plan:
-        """A plan of one step; a plan that is one already stays as it is."""
-        if isinstance(method, Plan | Step):
-            if parameters or columns is not None:
-                raise ParameterError("a plan has its own parameters and columns; give them there")
-            return method if isinstance(method, Plan) else cls((method,))
-        return cls((make_step(method, parameters, columns=columns),))
-
-    def then(self, method: str | Step, *, columns: Sequence[str] | None = None, **parameters: Any) -> Plan:
-        """The plan with one more step."""
-        return Plan((*self.steps, *Plan.of(method, columns=columns, **parameters).steps))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"schema": PLAN_SCHEMA, "steps": [step.to_dict() for step in self.steps]}
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Plan:
-        """A plan from plain data."""
-        steps = plain.get("steps") if isinstance(plain, Mapping) else None
-        if not isinstance(steps, list) or plain.get("schema", PLAN_SCHEMA) != PLAN_SCHEMA:
-            raise ParameterError(f"this is not a plan: it needs schema = {PLAN_SCHEMA!r} and a list of steps")
-        return cls(tuple(_read_step(given, number) for number, given in enumerate(steps, start=1)))
-
-    def to_json(self) -> str:
-        """As JSON."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
-
-    def to_toml(self) -> str:
-        """As TOML."""
-        import tomli_w
-
-        return tomli_w.dumps(self.to_dict())
-
-    @classmethod
-    def from_json(cls, text: str) -> Plan:
-        """From JSON."""
-        try:
-            return cls.from_dict(json.loads(text))
-        except json.JSONDecodeError as error:
-            raise ParameterError(f"the plan is not JSON: {error}") from None
-
-    @classmethod
-    def from_toml(cls, text: str) -> Plan:
-        """From TOML."""
-        try:
-            return cls.from_dict(tomllib.loads(text))
-        except tomllib.TOMLDecodeError as error:
-            raise ParameterError(f"the plan is not TOML: {error}") from None
-
-
-def _read_step(given: Any, number: int) -> Step:
-    """A step from plain data, which may hold anything."""
-    where = f"step {number} of the plan"
-    if not isinstance(given, Mapping):
-        raise ParameterError(f"{where}: it must be a table with a method, not {given!r}")
-    unknown = set(given) - {"method", "columns", "parameters", "per_column"}
-    if unknown:
-        raise ParameterError(f"{where}: it does not know {listing(sorted(unknown))}")
-    if not isinstance(given.get("method"), str):
-        raise ParameterError(f"{where}: it names no method")
-    columns, parameters, own = given.get("columns"), given.get("parameters", {}), given.get("per_column", {})
-    if columns is not None and not (isinstance(columns, list) and all(isinstance(name, str) for name in columns)):
-        raise ParameterError(f"{where}: columns must be a list of names")
-    tables = [parameters, own, *(own.values() if isinstance(own, Mapping) else ())]
-    if not all(isinstance(each, Mapping) for each in tables):
-        raise ParameterError(f"{where}: parameters and per_column must be tables of names and values")
-    try:
-        return Step(given["method"], parameters, own, columns)
-    except ParameterError as error:
-        raise ParameterError(f"{where}: {error}") from None
-
-
-def make_step(method: str, given: Mapping[str, Any], *, columns: Sequence[str] | None = None) -> Step:
-    """A step from flat parameters, where `alpha.INCOME` is the alpha of one column.
-
-    >>> make_step("additive_noise", {"alpha": 0.1, "alpha.INCOME": "0.3"}).per_column
-    {'INCOME': {'alpha': 0.3}}
-    """
-    everywhere: dict[str, Any] = {}
-    own: dict[str, dict[str, Any]] = {}
-    for name, value in given.items():
-        parameter, dot, column = name.partition(".")
-        if isinstance(value, Mapping):  # sd={"INCOME": 5.0}
-            for each, number in value.items():
-                own.setdefault(each, {})[name] = number
-        elif dot:
-            own.setdefault(column, {})[parameter] = value
-        else:
-            everywhere[parameter] = value
-    return Step(method, everywhere, own, columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,13 +55,17 @@ def apply(table: Table, plan: Plan, *, seed: Seed, replicate: int = 0) -> Applie
             order = shuffled if order is None else order[shuffled]
             counts.append({})
             continue
-        tasks = []
-        for name in chosen:
-            original = table.values(name)
-            current = values.get(name, original if order is None else original[order])
-            stream = seed.stream("mask", number, entry.id, name, replicate)
-            tasks.append(partial(_on_column, step, name, current, original, stream))
-        outcomes = in_threads(lambda task: task(), tasks, size=len(table) * len(chosen))
+        given = tuple(step.parameters.get("given", ()))
+        current = {name: _current(table, name, values, order) for name in (*chosen, *given)}
+        if entry.works_on == "columns":
+            stream = seed.stream("mask", number, entry.id, replicate)
+            outcomes = _on_columns(step, chosen, given, current, stream, notes)
+        else:
+            tasks = []
+            for name in chosen:
+                stream = seed.stream("mask", number, entry.id, name, replicate)
+                tasks.append(partial(_on_column, step, name, current[name], table.values(name), stream, len(chosen)))
+            outcomes = in_threads(lambda task: task(), tasks, size=len(table) * len(chosen))
         for name, outcome in zip(chosen, outcomes, strict=True):
             values[name] = outcome.values
             notes += [f"{entry.id}, column {name}: {note}" for note in outcome.notes]
@@ -236,7 +74,61 @@ def apply(table: Table, plan: Plan, *, seed: Seed, replicate: int = 0) -> Applie
     return Applied(in_place, order, tuple(columns), tuple(counts), tuple(notes))
 
 
-def _on_column(step: Step, name: str, current: Array, original: Array, rng: Any) -> Outcome:
+def _current(table: Table, name: str, values: Mapping[str, Array], order: NDArray[np.intp] | None) -> Array:
+    if name in values:
+        return values[name]
+    original = table.values(name)
+    return original if order is None else original[order]
+
+
+def _on_columns(
+    step: Step,
+    chosen: Sequence[str],
+    given: Sequence[str],
+    current: Mapping[str, Array],
+    rng: Stream,
+    notes: list[str],
+) -> list[Outcome]:
+    """Columns that are masked together; a missing cell stands at its column's mean meanwhile, and is missing again."""
+    entry = step.entry
+    x, missing = _filled([current[name] for name in chosen], rows=current[chosen[0]].size)
+    conditions, unknown = _filled([current[name] for name in given], rows=len(x))
+    gaps = int(missing.sum() + unknown.sum())
+    if gaps:
+        notes.append(f"{entry.id}: {gaps} missing cells stood at their column's mean while the columns were masked")
+    arguments = [{"given": conditions}.get(need, x) for need in entry.needs]
+    with np.errstate(over="ignore", invalid="ignore"):
+        made = entry.run(*arguments, rng=rng, attributes=len(chosen), bound=step.bound_for(chosen))
+    outcome = made if isinstance(made, Outcome) else Outcome(made)
+    notes += [f"{entry.id}: {note}" for note in outcome.notes]
+    masked = np.where(missing, np.nan, outcome.values)
+    results = []
+    for j, name in enumerate(chosen):
+        _refuse_infinite(entry.id, name, np.where(missing[:, j], 0.0, masked[:, j]), np.arange(len(x)))
+        own = {what: int(np.broadcast_to(count, len(chosen))[j]) for what, count in outcome.counts.items()}
+        results.append(Outcome(np.ascontiguousarray(masked[:, j]), own))
+    return results
+
+
+def _filled(columns: Sequence[Array], *, rows: int) -> tuple[Array, NDArray[np.bool_]]:
+    """A matrix of the columns, missing cells at the column's mean, and where they are."""
+    x = np.empty((rows, len(columns)), order="F")
+    missing = np.zeros(x.shape, dtype=bool, order="F")
+    for j, column in enumerate(columns):
+        gone = np.isnan(column)
+        x[:, j], missing[:, j] = column, gone
+        if gone.any():
+            x[gone, j] = mean(column[~gone]) if not gone.all() else 0.0
+    return x, missing
+
+
+def _refuse_infinite(method: str, name: str, values: Array, rows: NDArray[np.intp]) -> None:
+    if not np.all(np.isfinite(values)):
+        bad = rows[~np.isfinite(values)] + 1
+        raise ParameterError(f"column {name}: {method} makes values too large (rows {listing(bad)}); weaken it")
+
+
+def _on_column(step: Step, name: str, current: Array, original: Array, rng: Stream, attributes: int) -> Outcome:
     entry = step.entry
     rows = np.flatnonzero(~np.isnan(current))
     if rows.size == 0:
@@ -248,13 +140,13 @@ def _on_column(step: Step, name: str, current: Array, original: Array, rng: Any)
     arguments = [needs.get(need, data) for need in entry.needs]
     try:
         with np.errstate(over="ignore", invalid="ignore"):
-            made = entry(*arguments, rng=rng.at(None if whole else rows), **step.bound(name))
+            made = entry.run(
+                *arguments, rng=rng.at(None if whole else rows), attributes=attributes, bound=step.bound(name)
+            )
     except ParameterError as error:
         raise ParameterError(f"column {name}: {error}") from None
     outcome = made if isinstance(made, Outcome) else Outcome(made)
-    if not np.all(np.isfinite(outcome.values)):
-        bad = rows[~np.isfinite(outcome.values)] + 1
-        raise ParameterError(f"column {name}: {entry.id} makes values too large (rows {listing(bad)}); weaken it")
+    _refuse_infinite(entry.id, name, outcome.values, rows)
     if whole:
         return outcome
     masked = np.full(current.size, np.nan)
@@ -270,15 +162,23 @@ def _columns_for(step: Step, table: Table, *, masked: tuple[str, ...]) -> tuple[
         if len(table) == 0:
             raise TableError("the table has no records")
         return table.names
+    given = tuple(step.parameters.get("given", ()))
+    for name in table.usable(given) if given else ():
+        if table.cells(name).kind not in entry.kinds:
+            raise TableError(f"column {name}: given columns must be {' or '.join(entry.kinds)}")
     takes = f"{entry.id} takes {' and '.join(entry.kinds)} columns"
     if step.columns is None:
         candidates = masked if entry.post and masked else table.usable()
-        chosen = tuple(name for name in candidates if table.cells(name).kind in entry.kinds)
+        chosen = tuple(name for name in candidates if table.cells(name).kind in entry.kinds and name not in given)
+        if not chosen and given:
+            raise ParameterError(f"{entry.id}: given names all columns, so there is none left to mask")
         if not chosen:
             raise TableError(f"no usable column: {takes}, and there is none")
     else:
         chosen = table.usable(step.columns)
         for name in chosen:
+            if name in given:
+                raise ParameterError(f"{entry.id}: column {name} cannot be both given and masked")
             if table.cells(name).kind not in entry.kinds:
                 raise TableError(f"column {name}: {takes}, and this one is {table.cells(name).kind}")
     for name in step.per_column:

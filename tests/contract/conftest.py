@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 import rankveil as rv
 from rankveil import catalogue
 from rankveil.catalogue import Entry, Measure, Method, Parameter
-from rankveil.masking import Plan, Step
+from rankveil.plans import Plan, Step
 
 Array = NDArray[np.float64]
 Columns = dict[str, Array]

@@ -10,7 +10,7 @@ import pytest
 from rankveil import catalogue
 from rankveil.catalogue import Method
 from rankveil.errors import ParameterError
-from rankveil.masking import Step
+from rankveil.plans import Step
 
 
 def others(entry: Any, parameter: Any, allowed: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pytest
 
 import rankveil as rv
 from rankveil.catalogue import Outcome
-from rankveil.masking import Plan
+from rankveil.plans import Plan
 from rankveil.seeds import Seed
 
 

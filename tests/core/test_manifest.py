@@ -13,7 +13,7 @@ import pytest
 import rankveil as rv
 from rankveil.errors import FileError
 from rankveil.manifest import Manifest, Secret, fingerprint
-from rankveil.masking import Plan
+from rankveil.plans import Plan
 from rankveil.seeds import Seed
 from rankveil.table import Table
 
@@ -78,6 +78,7 @@ def test_a_manifest_says_what_was_done(table: pa.Table) -> None:
         "mapping": "kept",
         "marginals": "changed",
         "random": True,
+        "reproducible": True,
         "local": False,
         "transparent": "yes",
     }

@@ -15,7 +15,7 @@ import rankveil as rv
 from rankveil import catalogue, masking
 from rankveil.catalogue import Parameter
 from rankveil.errors import ParameterError, RankveilError, TableError
-from rankveil.masking import Plan, Step, make_step
+from rankveil.plans import Plan, Step, make_step
 from rankveil.seeds import Seed
 from rankveil.table import Table
 

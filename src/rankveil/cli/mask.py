@@ -14,8 +14,8 @@ from rankveil.errors import FileError, ParameterError
 
 if TYPE_CHECKING:
     from rankveil.cli.tables import Opened
-    from rankveil.masking import Plan
     from rankveil.people.protector import Release
+    from rankveil.plans import Plan
 
 EXAMPLE = (
     "rankveil mask rankveil-demo/original.csv -o release.csv --method additive_noise \\\n"
@@ -107,7 +107,7 @@ def _plan(
     method: str | None, given: list[str] | None, then: list[str] | None, plan: str | None, columns: list[str] | None
 ) -> Plan:
     from rankveil import catalogue
-    from rankveil.masking import Plan, make_step
+    from rankveil.plans import Plan, make_step
 
     if plan is not None:
         if method is not None or given or columns is not None:
@@ -130,7 +130,7 @@ def _plan(
 
 def _read_plan(path: str) -> Plan:
     from rankveil.cli.tables import parsed_from
-    from rankveil.masking import Plan
+    from rankveil.plans import Plan
 
     json = path.lower().endswith(".json")
     return parsed_from(path, "plan", Plan.from_json if json else Plan.from_toml)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +50,16 @@ def distance_swap(
     short = int(np.sum(attained < d))
     note = f"ties: {short} of {x.size} values moved less than {d} ranks, the least by {attained.min():g}"
     return Outcome(masked, counts={"moved_less_than_d": short}, notes=(note,) if short else ())
+
+
+@distance_swap.guarantees
+def _(parameters: Mapping[str, Mapping[str, Any]], counts: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """Permutation distance d in every column whose ties did not undo it."""
+    return [
+        f"column {name}: every value is at permutation distance {given['d']} or more"
+        for name, given in parameters.items()
+        if not counts.get(name, {}).get("moved_less_than_d", 0)
+    ]
 
 
 def _paired(n: int, d: int, farthest: int, *, where: float) -> NDArray[np.int64]:

@@ -14,11 +14,11 @@ from rankveil import auditing, masking
 from rankveil.catalogue import get_measure
 from rankveil.errors import ParameterError, listing
 from rankveil.manifest import Manifest, Secret, describe, fingerprint
-from rankveil.masking import Plan, Step, make_step
 from rankveil.pairing import Pair, pair_tables
 from rankveil.people.chance import whole
 from rankveil.people.diversity import CRITERIA, Criterion, Diversity
 from rankveil.people.subject import choose
+from rankveil.plans import Plan, Step, make_step
 from rankveil.ranks import SortedColumn
 from rankveil.seeds import SAFE_BITS, Seed
 from rankveil.table import Table

@@ -1,0 +1,194 @@
+"""A plan: the steps of a masking, as data that can be saved and read."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rankveil.catalogue import Method, get_method
+from rankveil.errors import ParameterError, listing
+
+PLAN_SCHEMA = "rankveil/plan/1"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One method with its parameters, for some columns or for all that it can take."""
+
+    method: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    per_column: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    columns: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        entry = get_method(self.method)
+        checked = {name: entry.parameter(name).check(value, owner=entry.id) for name, value in self.parameters.items()}
+        own = {
+            column: {
+                name: entry.parameter(name).check(value, owner=entry.id, column=column) for name, value in given.items()
+            }
+            for column, given in self.per_column.items()
+        }
+        object.__setattr__(self, "parameters", checked)
+        object.__setattr__(self, "per_column", own)
+        if self.columns is not None:
+            # one name is one column, not its letters
+            names = (self.columns,) if isinstance(self.columns, str) else tuple(self.columns)
+            if not names:
+                raise ParameterError(f"{entry.id}: no column is named; leave columns out to mask all that it takes")
+            object.__setattr__(self, "columns", names)
+
+    @property
+    def entry(self) -> Method:
+        """The method in the catalogue."""
+        return get_method(self.method)
+
+    def bound(self, column: str | None = None) -> dict[str, Any]:
+        """All parameters with their values, for one column when it is named."""
+        return self.entry.bind({**self.parameters, **self.per_column.get(column or "", {})})
+
+    def bound_for(self, columns: Sequence[str]) -> dict[str, Any]:
+        """All parameters for columns that are masked together: one number for each column where it may differ."""
+        each = [self.bound(column) for column in columns]
+        bound = each[0]
+        for name, parameter in self.entry.parameters.items():
+            if parameter.each:
+                values = [given[name] for given in each]
+                bound[name] = None if all(value is None for value in values) else np.array(values, dtype=np.float64)
+            elif any(given[name] != bound[name] for given in each):
+                raise ParameterError(f"{self.method}: {name} is one for all columns, because they are masked together")
+        return bound
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, what is not set left out."""
+        plain: dict[str, Any] = {"method": self.method}
+        if self.columns is not None:
+            plain["columns"] = list(self.columns)
+        if self.parameters:
+            plain["parameters"] = _written(self.parameters)
+        if self.per_column:
+            plain["per_column"] = {column: _written(given) for column, given in self.per_column.items()}
+        return plain
+
+
+def _written(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """TOML has no null: a parameter that was set to none says so in words."""
+    words = {None: "none"}
+    return {
+        name: list(value) if isinstance(value, tuple) else words.get(value, value) for name, value in parameters.items()
+    }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The steps of a masking, one after the other; saved and read as TOML or JSON.
+
+    >>> plan = Plan.of("additive_noise", alpha=0.2).then("round")
+    >>> Plan.from_toml(plan.to_toml()) == plan
+    True
+    """
+
+    steps: tuple[Step, ...]
+
+    def __post_init__(self) -> None:
+        if not self.steps:
+            raise ParameterError("a plan needs at least one step")
+        object.__setattr__(self, "steps", tuple(self.steps))
+
+    @classmethod
+    def of(cls, method: str | Step | Plan, *, columns: Sequence[str] | None = None, **parameters: Any) -> Plan:
+        """A plan of one step; a plan that is one already stays as it is."""
+        if isinstance(method, Plan | Step):
+            if parameters or columns is not None:
+                raise ParameterError("a plan has its own parameters and columns; give them there")
+            return method if isinstance(method, Plan) else cls((method,))
+        return cls((make_step(method, parameters, columns=columns),))
+
+    def then(self, method: str | Step, *, columns: Sequence[str] | None = None, **parameters: Any) -> Plan:
+        """The plan with one more step."""
+        return Plan((*self.steps, *Plan.of(method, columns=columns, **parameters).steps))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"schema": PLAN_SCHEMA, "steps": [step.to_dict() for step in self.steps]}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Plan:
+        """A plan from plain data."""
+        steps = plain.get("steps") if isinstance(plain, Mapping) else None
+        if not isinstance(steps, list) or plain.get("schema", PLAN_SCHEMA) != PLAN_SCHEMA:
+            raise ParameterError(f"this is not a plan: it needs schema = {PLAN_SCHEMA!r} and a list of steps")
+        return cls(tuple(_read_step(given, number) for number, given in enumerate(steps, start=1)))
+
+    def to_json(self) -> str:
+        """As JSON."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+
+    def to_toml(self) -> str:
+        """As TOML."""
+        import tomli_w
+
+        return tomli_w.dumps(self.to_dict())
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        """From JSON."""
+        try:
+            return cls.from_dict(json.loads(text))
+        except json.JSONDecodeError as error:
+            raise ParameterError(f"the plan is not JSON: {error}") from None
+
+    @classmethod
+    def from_toml(cls, text: str) -> Plan:
+        """From TOML."""
+        try:
+            return cls.from_dict(tomllib.loads(text))
+        except tomllib.TOMLDecodeError as error:
+            raise ParameterError(f"the plan is not TOML: {error}") from None
+
+
+def _read_step(given: Any, number: int) -> Step:
+    """A step from plain data, which may hold anything."""
+    where = f"step {number} of the plan"
+    if not isinstance(given, Mapping):
+        raise ParameterError(f"{where}: it must be a table with a method, not {given!r}")
+    unknown = set(given) - {"method", "columns", "parameters", "per_column"}
+    if unknown:
+        raise ParameterError(f"{where}: it does not know {listing(sorted(unknown))}")
+    if not isinstance(given.get("method"), str):
+        raise ParameterError(f"{where}: it names no method")
+    columns, parameters, own = given.get("columns"), given.get("parameters", {}), given.get("per_column", {})
+    if columns is not None and not (isinstance(columns, list) and all(isinstance(name, str) for name in columns)):
+        raise ParameterError(f"{where}: columns must be a list of names")
+    tables = [parameters, own, *(own.values() if isinstance(own, Mapping) else ())]
+    if not all(isinstance(each, Mapping) for each in tables):
+        raise ParameterError(f"{where}: parameters and per_column must be tables of names and values")
+    try:
+        return Step(given["method"], parameters, own, columns)
+    except ParameterError as error:
+        raise ParameterError(f"{where}: {error}") from None
+
+
+def make_step(method: str, given: Mapping[str, Any], *, columns: Sequence[str] | None = None) -> Step:
+    """A step from flat parameters, where `alpha.INCOME` is the alpha of one column.
+
+    >>> make_step("additive_noise", {"alpha": 0.1, "alpha.INCOME": "0.3"}).per_column
+    {'INCOME': {'alpha': 0.3}}
+    """
+    everywhere: dict[str, Any] = {}
+    own: dict[str, dict[str, Any]] = {}
+    for name, value in given.items():
+        parameter, dot, column = name.partition(".")
+        if isinstance(value, Mapping):  # sd={"INCOME": 5.0}
+            for each, number in value.items():
+                own.setdefault(each, {})[name] = number
+        elif dot:
+            own.setdefault(column, {})[parameter] = value
+        else:
+            everywhere[parameter] = value
+    return Step(method, everywhere, own, columns)
