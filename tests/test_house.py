@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -90,13 +91,20 @@ def test_help_loads_no_numpy() -> None:
 
 
 def test_imports_go_down_the_rooms_only() -> None:
-    pytest.importorskip("importlinter")
     done = run(
         sys.executable,
         "-c",
         "from importlinter.cli import lint_imports_command as lint; lint(['--no-logo', '--no-cache'])",
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_rooms_are_described_in_their_order() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    [contract] = project["tool"]["importlinter"]["contracts"]
+    layers = [set(re.findall(r"\w+", layer)) - {"__main__", "_version"} for layer in reversed(contract["layers"])]
+    told = re.findall(r"^\| (`.*?) \|", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert [set(re.findall(r"\w+", rooms)) for rooms in told] == [layer for layer in layers if layer]
 
 
 @pytest.mark.parametrize("script", ["scripts/setup", "scripts/check", "scripts/test", "scripts/demo", ".ci/run"])

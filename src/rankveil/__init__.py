@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     )
     from rankveil.inspection import Inspection, inspect
     from rankveil.manifest import Manifest, Secret
+    from rankveil.masker import Masker
     from rankveil.pairing import reverse_map
     from rankveil.people.intruder import Attack, attack
     from rankveil.people.protector import Certificate, Release, certify, mask
@@ -38,6 +39,7 @@ _ROOMS = {
     "FormatError": "errors",
     "Inspection": "inspection",
     "Manifest": "manifest",
+    "Masker": "masker",
     "NotApplicableError": "errors",
     "PairError": "errors",
     "ParameterError": "errors",
@@ -70,6 +72,7 @@ __all__ = [
     "FormatError",
     "Inspection",
     "Manifest",
+    "Masker",
     "NotApplicableError",
     "PairError",
     "ParameterError",

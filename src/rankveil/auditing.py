@@ -17,6 +17,7 @@ from rankveil.errors import NotApplicableError, ParameterError
 from rankveil.execute import in_threads
 from rankveil.pairing import Pair, View, pair_tables
 from rankveil.ranks import rank_changes
+from rankveil.table import listed
 
 AUDIT_SCHEMA = "rankveil/audit/1"
 
@@ -144,6 +145,11 @@ class Audit:
         views = zip(self.pair.names, self.pair.columns, strict=True)
         return {name: rank_changes(view.rank_x, view.rank_y) for name, view in views if len(view)}
 
+    def __repr__(self) -> str:
+        """In short, and without the original values that the pair holds."""
+        measured = ", ".join(f"{name} {value.value:.4g}" for name, value in self.values.items())
+        return f"Audit({self.records} records, {measured or 'no measure applies'})"
+
     def _repr_html_(self) -> str:
         import html
 
@@ -157,8 +163,8 @@ class Audit:
 
 def measure_pair(pair: Pair, *, names: Sequence[str] | None = None, gates: Sequence[str] = ()) -> Audit:
     """Every chosen measure (all by default) of a pair; what does not apply is recorded, not raised."""
-    rules = [Gate.parse(rule) for rule in gates]
-    chosen = list(catalogue.measures()) if names is None else list(dict.fromkeys(names))
+    rules = [Gate.parse(rule) for rule in listed(gates)]
+    chosen = list(catalogue.measures()) if names is None else list(dict.fromkeys(listed(names)))
     chosen += [rule.measure for rule in rules if rule.measure not in chosen]
     entries = [get_measure(name) for name in chosen]
     values: dict[str, Value] = {}

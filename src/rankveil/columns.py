@@ -29,6 +29,7 @@ EXACT = 2.0**53
 
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _INFINITY = r"(?i)^[+-]?inf(inity)?$"
+_NUMBER_LIKE = r"^[+-]?[0-9][0-9.,' ]*%?$"
 _INTEGER = r"^[+-]?[0-9]+$"
 _CODE = r"^[+-]?0[0-9]"
 
@@ -59,7 +60,7 @@ class Cells:
     @cached_property
     def present(self) -> pa.Array:
         """The cells that are not missing."""
-        return self.cells.filter(pa.array(~self.missing))
+        return self.cells.filter(pa.array(~self.missing)) if self.missing.any() else self.cells
 
     def distinct(self) -> int:
         """How many different values there are, missing ones left out."""
@@ -210,9 +211,12 @@ def _looks_numeric(cells: Cells) -> tuple[bool, str]:
             if max(abs(span["min"]), abs(span["max"])) >= EXACT:
                 return False, "its whole numbers are beyond 2^53, too long to be masked exactly"
         return True, ""
-    if _share_of_numbers(cells) < NUMERIC_SHARE:
-        return False, ""
     texts = cells.present
+    if _share_of_numbers(cells) < NUMERIC_SHARE:
+        alike = pc.mean(pc.match_substring_regex(texts, _NUMBER_LIKE).cast(pa.float64())).as_py()
+        return False, "its numbers have thousands separators, percent signs or another decimal mark" if (
+            alike >= NUMERIC_SHARE
+        ) else ""
     if pc.any(pc.match_substring_regex(texts, _CODE), min_count=0).as_py():
         return False, "its numbers have leading zeros, so they are taken as codes (--kind NAME=numeric says otherwise)"
     long = pc.filter(texts, pc.match_substring_regex(texts, r"^[+-]?[0-9]{16,}$"))
@@ -228,7 +232,10 @@ def _share_of_numbers(cells: Cells) -> float:
 
 
 def _with_point(texts: pa.Array, decimal: str) -> pa.Array:
-    return pc.replace_substring(texts, decimal, ".") if decimal != "." else texts
+    """Numbers with a decimal point; where the mark is another, a cell with a point (19.297 for 19297) is no number."""
+    if decimal == ".":
+        return texts
+    return pc.replace_substring(pc.replace_substring(texts, ".", "?"), decimal, ".")
 
 
 def _checked_levels(name: str, levels: Sequence[str]) -> tuple[str, ...]:

@@ -58,7 +58,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     near = get_close_matches(name.lower(), folded, n=1)
     if near:
         return f"; did you mean {folded[near[0]]}?"
-    return f"; known: {', '.join(names)}" if names else ""
+    return f"; known: {listing(names, most=30)}" if names else ""
 
 
 def listing(items: Iterable[object], *, most: int = 5) -> str:

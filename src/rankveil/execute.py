@@ -28,5 +28,8 @@ def in_threads(function: Callable[[T], R], items: Iterable[T], *, size: int) -> 
     workers = min(cores(), len(work))
     if workers < 2 or size < _WORTH_A_THREAD:
         return [function(item) for item in work]
-    with ThreadPoolExecutor(workers) as pool:
+    pool = ThreadPoolExecutor(workers)
+    try:
         return list(pool.map(function, work))
+    finally:  # after an error or Ctrl-C, what has not begun does not begin
+        pool.shutdown(cancel_futures=True)

@@ -73,7 +73,9 @@ class Inspection:
         return f"Inspection({self.records} records, {len(self.columns)} columns, {len(self.masked)} would be masked)"
 
 
-def inspect(data: Any, *, columns: Sequence[str] | None = None, schema: Any = None, decimal: str = ".") -> Inspection:
+def inspect(
+    data: Any, *, columns: Sequence[str] | None = None, schema: Any = None, decimal: str | None = None
+) -> Inspection:
     """Look at a table without changing or masking anything; `columns` are those a person means to mask.
 
     >>> import pyarrow as pa

@@ -121,7 +121,7 @@ def describe(table: Table, plan: Plan, applied: Applied, *, published: Mapping[s
         ],
         "mapping": mapping,
         "marginals": _marginals(plan, applied),
-        "guarantees": _guarantees(plan, applied),
+        "guarantees": _guarantees(table, plan, applied),
         "columns": [
             {
                 "name": column.name,
@@ -185,12 +185,15 @@ def _marginals(plan: Plan, applied: Applied) -> str:
     return "changed" if changed else "kept"
 
 
-def _guarantees(plan: Plan, applied: Applied) -> list[str]:
+def _guarantees(table: Table, plan: Plan, applied: Applied) -> list[str]:
     """What the steps guarantee of the columns on which no other step has made it void."""
     told = []
     for number, step in enumerate(plan.steps):
         if step.entry.guarantee is None:
             continue
+        gaps = any(table.columns[name].missing for name in applied.columns[number])
+        if gaps and step.entry.works_on == "columns":
+            continue  # a missing cell stood at its column's mean, which every record changes, and it shows in its group
         columns = [name for name in applied.columns[number] if _stands(plan, applied, number, name)]
         whole = len(columns) == len(applied.columns[number])
         if columns and (whole or step.entry.works_on == "column"):
@@ -205,11 +208,22 @@ def _stands(plan: Plan, applied: Applied, number: int, name: str) -> bool:
     for k, other in enumerate(plan.steps):
         if k == number or name not in applied.columns[k] or other.entry.works_on == "records":
             continue
-        if k < number and survives == "nothing":
-            return False  # the distance is to what an earlier step made, not to the original
+        if k < number and not _may_come_first(other, name, survives):
+            return False
         if k > number and not _leaves_standing(other, name, survives):
             return False
+        if k > number and survives == "data-free" and other.entry.works_on == "columns":
+            together = {*applied.columns[k], *other.parameters.get("given", ())}
+            if not together <= set(applied.columns[number]):
+                return False  # it brings in columns that are not covered
     return True
+
+
+def _may_come_first(earlier: Step, name: str, survives: str) -> bool:
+    """Whether what is guaranteed of the later step's input holds of the original too."""
+    if survives == "data-free":  # one record of the original must be one record of what the earlier step made
+        return bool(earlier.entry.facts(earlier.bound(name))["local"])
+    return survives == "value-wise"  # otherwise: the distance is to what the earlier step made, not to the original
 
 
 def _leaves_standing(later: Step, name: str, survives: str) -> bool:

@@ -96,7 +96,8 @@ def _on_columns(
     gaps = int(missing.sum() + unknown.sum())
     if gaps:
         notes.append(f"{entry.id}: {gaps} missing cells stood at their column's mean while the columns were masked")
-    arguments = [{"given": conditions}.get(need, x) for need in entry.needs]
+    wanted = {"given": conditions, "missing": missing}
+    arguments = [wanted.get(need, x) for need in entry.needs]
     with np.errstate(over="ignore", invalid="ignore"):
         made = entry.run(*arguments, rng=rng, attributes=len(chosen), bound=step.bound_for(chosen))
     outcome = made if isinstance(made, Outcome) else Outcome(made)

@@ -144,9 +144,10 @@ def pair(
 def reverse_map(original: Any, masked: Any, **matching: Any) -> Any:
     """Z: the masked table with each value replaced by the original value of the same rank (Algorithm 1).
 
-    Sorted columns of Z and of the original are equal; ranks of Z and of the masked table are.
+    Sorted columns of Z and of the original are equal; ranks of Z and of the masked table are. A masked value whose
+    record has no original one cannot be replaced, and is an error.
     """
-    declared = {name: matching[name] for name in ("schema", "decimal") if name in matching}
+    declared = {name: matching.pop(name) for name in ("schema", "decimal") if name in matching}
     first = Table.of(original, **declared)
     table = _with_orders_of(first, Table.of(masked, **declared))
     both = pair_tables(first, table, **matching)
@@ -154,8 +155,14 @@ def reverse_map(original: Any, masked: Any, **matching: Any) -> Any:
         raise PairError("reverse mapping needs as many original records as masked ones")
     replaced = {}
     for name, view in zip(both.names, both.columns, strict=True):
-        z = table.values(name).copy()
+        y, z = table.values(name), np.full(len(table), np.nan)
         z[view.masked] = view.z
+        alone = np.flatnonzero(np.isnan(z) & ~np.isnan(y))
+        if alone.size:
+            raise PairError(
+                f"column {name}: masked rows {listing(alone + 1)} have no original value to take a rank's place from; "
+                "leave them out"
+            )
         replaced[name] = z
     return table.replaced(replaced)[0]
 
@@ -233,8 +240,11 @@ def _match_key(original: Table, masked: Table, key: str, notes: list[str]) -> tu
         counted = pc.value_counts(text)
         twice = counted.field("values").filter(pc.greater(counted.field("counts"), 1))
         if len(twice):
+            rows = np.flatnonzero(pc.equal(text, twice[0]).to_numpy(zero_copy_only=False)) + 1
+            many = "1 value stands" if len(twice) == 1 else f"{len(twice)} values stand"
             raise PairError(
-                f"key {key}: {len(twice)} values stand more than once in the {what} table; a key must be unique"
+                f"key {key}: {many} more than once in the {what} table (the first in rows {listing(rows)}); "
+                "a key must be unique"
             )
         keys.append(text)
     found = pc.index_in(keys[1], value_set=keys[0])
@@ -293,6 +303,8 @@ def pair_tables(
     **declared: Any,
 ) -> Pair:
     """`pair` for frames as people have them; `secret` gives the order of a release, `declared` goes to `Table.of`."""
+    if secret is not None and not hasattr(secret, "order"):
+        raise PairError("secret must be the secret of a release, as in release.secret or Secret.from_json(text)")
     return pair(
         Table.of(original, **declared),
         Table.of(masked, **declared),

@@ -178,6 +178,9 @@ class SortedColumn:
         gap_above, gap_below = np.abs(high - half), np.abs(half - low)
         # 1.2 is equally close to 1.1 and 1.3 for the person who typed it: forgive the rounding of decimals
         slack = 4 * np.finfo(float).eps * np.maximum(np.abs(half), np.maximum(np.abs(high), np.abs(low)))
+        around = np.stack((x, self.distinct[above], self.distinct[below]))
+        exact = (around == np.rint(around)) & (np.abs(around) < 2.0**53)
+        slack[exact.all(axis=0)] = 0.0  # whole numbers have no rounding
         found = self.distinct[above] == x  # whatever stands beside it, however near
         return np.where((gap_below <= gap_above + slack) & ~found, below, above)
 

@@ -17,18 +17,18 @@ Array = NDArray[np.float64]
 
 def put_back(cells: Cells, original: nw.Series[Any], masked: Array) -> tuple[nw.Series[Any], str | None]:
     """The masked values in the column's own type, missing cells as they were; a note when that type changed."""
-    there, note = masked[~cells.missing], None
+    note = None
     if cells.levels:
         codes = np.where(cells.missing, 0, masked).astype(np.int64)
         words = pa.array(cells.levels).take(pa.array(codes))
         if is_number(cells.cells.type) and original.dtype.is_numeric():  # levels that are numbers: 3 < 1 < 2
             return _merged(original, words.cast(cells.cells.type), original.dtype, keep=cells.missing), None
         return _merged(original, words, _text_type(original.dtype), keep=cells.missing), None
-    whole = bool(np.all(there == np.rint(there)) and np.all(np.abs(there) < EXACT))
-    filled = np.where(cells.missing, 0.0, masked)
+    filled = np.where(cells.missing, 0.0, masked) if cells.missing.any() else masked
+    whole = cells.integral and bool(np.all(filled == np.rint(filled)) and np.all(np.abs(filled) < EXACT))
     if cells.integral and not whole:
         note = f"column {cells.name}: whole numbers became decimals; --then round keeps them whole"
-    fresh = pa.array(filled.astype(np.int64) if cells.integral and whole else filled)
+    fresh = pa.array(filled.astype(np.int64) if whole else filled)
     if cells.is_text:
         texts = pc.replace_substring(fresh.cast(pa.string()), ".", cells.decimal)
         return _merged(original, texts, _text_type(original.dtype), keep=cells.missing), note

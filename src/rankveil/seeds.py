@@ -143,7 +143,12 @@ class Stream:
     def random(self, size: int) -> Array:
         """Uniform on the open interval (0, 1)."""
         # 52 bits and a half, not 53: the largest 53-bit value plus a half rounds to 1 exactly
-        return ((self.bits(size) >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+        bits = self.bits(size)
+        bits >>= np.uint64(12)
+        draws = bits.astype(np.float64)
+        draws += 0.5
+        draws *= 2.0**-52
+        return draws
 
     def normal(self, size: int) -> Array:
         """Standard normal, by inversion: one word a value, so that rows stay addressable."""

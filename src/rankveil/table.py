@@ -39,7 +39,6 @@ class Column:
     role_given: bool
     levels: tuple[str, ...]
     missing: int
-    distinct: int
     why: str
     """Why a column that looks like numbers is not taken as numeric, or the empty text."""
     looks_like_identifier: bool
@@ -80,6 +79,15 @@ def require_columns(wanted: Iterable[str], names: Sequence[str], *, where: str =
             raise TableError(f"{said}there is no column {name}{suggestion(name, names)}")
 
 
+def listed(names: str | Sequence[str]) -> tuple[str, ...]:
+    """Several names, or one alone, which is not its letters.
+
+    >>> listed("INCOME"), listed(["AGE", "TAX"])
+    (('INCOME',), ('AGE', 'TAX'))
+    """
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
 class Table:
     """A frame whose columns have kinds and roles, and whose numbers can be read and put back."""
 
@@ -93,9 +101,13 @@ class Table:
         self._cells: dict[str, reading.Cells] = {}
 
     @classmethod
-    def of(cls, data: Any, **declared: Any) -> Table:
-        """`data` itself when it is a Table already, otherwise a new one."""
-        return data if isinstance(data, cls) else cls(data, **declared)
+    def of(cls, data: Any, *, schema: Schema | None = None, decimal: str | None = None) -> Table:
+        """`data` itself when it is a Table already, which no other declaration may contradict; otherwise a new one."""
+        if not isinstance(data, cls):
+            return cls(data, schema=schema, decimal=decimal or ".")
+        if schema not in (None, data.schema) or decimal not in (None, data.decimal):
+            raise ParameterError("a Table has its own schema and decimal mark; declare them where it is made")
+        return data
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -109,7 +121,10 @@ class Table:
     def has_row_labels(self) -> bool:
         """Whether the frame (pandas) has an index that is more than row numbers: it passes through like a column."""
         index = nw.maybe_get_index(self.frame)
-        return index is not None and list(index) != list(range(len(self)))
+        if index is None:
+            return False
+        row_numbers = self.frame.implementation.to_native_namespace().RangeIndex(len(self))
+        return not index.equals(row_numbers)
 
     def cells(self, name: str) -> reading.Cells:
         """The cells of a column, read once."""
@@ -133,10 +148,8 @@ class Table:
     def _describe(self, name: str) -> Column:
         cells = self.cells(name)
         kind_given, role_given = (self.schema.kinds or {}).get(name), (self.schema.roles or {}).get(name)
-        distinct = cells.distinct()
-        unique_text = (
-            cells.kind == "nominal" and cells.is_text and len(self) > 1 and distinct == len(self) - cells.missing_count
-        )
+        distinct = cells.distinct() if cells.kind != "numeric" else 0  # counting takes as long as masking
+        unique_text = cells.kind == "nominal" and cells.is_text and 1 < distinct == len(self) - cells.missing_count
         guess = guess_role(name, cells, distinct=distinct, unique_text=unique_text)
         return Column(
             name=name,
@@ -146,7 +159,6 @@ class Table:
             role_given=role_given is not None,
             levels=cells.levels,
             missing=cells.missing_count,
-            distinct=distinct,
             why=cells.why,
             looks_like_identifier=named_like_identifier(name) or unique_text,
         )
@@ -157,9 +169,8 @@ class Table:
             values = self.cells(name).numbers()
             infinite = np.flatnonzero(np.isinf(values))
             if infinite.size:
-                raise TableError(
-                    f"column {name}: infinite values (rows {listing(infinite + 1)}); remove or declare them missing"
-                )
+                rows = f"row{'s' if infinite.size > 1 else ''} {listing(infinite + 1)}"
+                raise TableError(f"column {name}: infinite values ({rows}); remove or declare them missing")
             values.setflags(write=False)
             self._values[name] = values
         return self._values[name]
@@ -169,17 +180,23 @@ class Table:
         if len(self) == 0:
             raise TableError("the table has no records")
         if chosen is not None:
+            chosen = listed(chosen)
             require_columns(chosen, self.names)
-            twice = [name for name in chosen if list(chosen).count(name) > 1]
+            twice = [name for name in chosen if chosen.count(name) > 1]
             if twice:
                 raise TableError(f"column {twice[0]} is named twice")
             for name in chosen:
                 cells = self.cells(name)
                 if cells.kind == "nominal":
                     raise TableError(f"column {name}: {cells.why or 'it is not numeric or ordinal'}; leave it out")
-            return tuple(chosen)
+            return chosen
         names = tuple(name for name in self.names if self._by_default(name))
         if not names:
+            if any(self.cells(name).kind != "nominal" for name in self.names):
+                raise TableError(
+                    f"no usable column: every numeric or ordinal one was given the role {' or '.join(UNMASKED_ROLES)}; "
+                    "give one another role or name it with --columns"
+                )
             raise TableError("no usable column: no column is numeric or ordinal (see `rankveil inspect`)")
         return names
 
@@ -201,7 +218,19 @@ class Table:
             fresh.append(series)
             if note:
                 notes.append(note)
-        return frame.with_columns(*fresh).to_native() if fresh else frame.to_native(), notes
+        made = frame.with_columns(*fresh).to_native() if fresh else frame.to_native()
+        return _with_fields_of(made, self.native), notes
+
+
+def _with_fields_of(made: Any, given: Any) -> Any:
+    """A pyarrow table whose columns of unchanged type have what `given` notes of them, such as the words of an Enum."""
+    import pyarrow as pa
+
+    if not isinstance(made, pa.Table):
+        return made
+    pairs = zip(made.schema, given.schema, strict=True)
+    fields = [before if before.type == after.type else after for after, before in pairs]
+    return pa.Table.from_arrays(made.columns, schema=pa.schema(fields, metadata=made.schema.metadata))
 
 
 def _without_views(data: Any) -> Any:

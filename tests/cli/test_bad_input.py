@@ -24,7 +24,7 @@ def rows(count: int, line: Callable[[int], str] = str) -> str:
         ("header.csv", "A,B\n", "no records"),
         ("words.csv", "A,B\nx,y\nz,w\n", "no usable column"),
         ("text.csv", "A\n" + rows(30, lambda i: "n/a" if i in (11, 20) else str(i)), '(rows 12, 21: "n/a")'),
-        ("infinite.csv", "A\n" + rows(30, lambda i: "inf" if i == 4 else str(i)), "column A: infinite values (row"),
+        ("infinite.csv", "A\n" + rows(30, lambda i: "inf" if i == 4 else str(i)), "column A: infinite values (row 5)"),
         ("twice.csv", "A,A\n1,2\n", "several columns are named A"),
         ("data.doc", "A\n1\n", "data.doc"),
     ],
@@ -65,6 +65,7 @@ def test_the_remedy_for_text_among_numbers_works(write: Write, run: Any, refused
         (("--set", "pp=3"), "rank_swap has no parameter pp; did you mean p?"),
         (("--set", "p"), "--set: p is not of the form NAME=VALUE"),
         (("--set", "p=3,p=4"), "--set: p is given twice"),
+        (("--set", "p=3,4"), "p must be a number from 0 to 100, not '3,4'"),
         (("--then", "rond"), "there is no method rond; did you mean round?"),
         (("--then", "round:decimal=1"), "round has no parameter decimal; did you mean decimals?"),
         (("--kind", "X9=ordinal"), "there is no column X9"),
@@ -152,3 +153,19 @@ def test_options_of_verify(example: Path, write: Write, refused: Any) -> None:
 def test_names_cannot_break_the_sentence(write: Write, refused: Any) -> None:
     write("in.csv", '"A\nB\x1b[2J"\n' + rows(30, lambda i: "??" if i == 3 else str(i)))
     assert "column A\\nB\\x1b[2J: 1 value is not a number" in refused("mask", "in.csv", *MASK)
+
+
+def test_an_empty_name_of_a_file(refused: Any) -> None:
+    assert refused("inspect", "") == "the name of a file is empty"
+
+
+def test_roles_that_leave_no_column(example: Path, refused: Any) -> None:
+    said = refused("mask", "original.csv", *MASK, "--role", "X1=identifier,X2=weight,X3=other")
+    assert "every numeric or ordinal one was given the role" in said
+
+
+def test_a_table_with_very_many_columns_is_not_listed_whole(write: Write, refused: Any) -> None:
+    names = [f"V{i}" for i in range(500)]
+    write("wide.csv", ",".join(names) + "\n" + ",".join("1" for _ in names) + "\n")
+    said = refused("mask", "wide.csv", *MASK, "--columns", "zzz")
+    assert said.endswith("and 470 more")

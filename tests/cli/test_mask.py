@@ -61,6 +61,17 @@ def test_set_for_all_and_for_one_column(example: Path, run: Any) -> None:
     assert step["per_column"]["X3"]["sd"] == 7
 
 
+def test_a_list_of_columns_is_a_parameter(example: Path, run: Any) -> None:
+    for given in (("given=X1,X2", "variant=B"), ("given=X1,X2,variant=B",), ("variant=B,given=X1,X2",)):
+        words = [word for text in given for word in ("--set", text)]
+        run("mask", "original.csv", "-o", "out.csv", "--method", "ipso", *words)
+        step = manifest()["steps"][0]
+        assert step["columns"] == ["X3"]
+        assert (step["parameters"]["given"], step["parameters"]["variant"]) == (["X1", "X2"], "B")
+    run("mask", "original.csv", "-o", "out.csv", "--method", "identity", "--then", "shuffle:given=X1,X2")
+    assert manifest()["steps"][1]["parameters"]["given"] == ["X1", "X2"]
+
+
 def test_then_with_parameters(example: Path, run: Any) -> None:
     steps = ("--then", "clip:lower=90,upper=110", "--then", "round:decimals=0", "--columns", "X1")
     run("mask", "original.csv", "-o", "out.csv", "--method", "additive_noise", *steps)
@@ -222,6 +233,8 @@ def test_an_existing_release_is_replaced(example: Path, run: Any) -> None:
 
 @pytest.mark.parametrize("method", sorted(rv.catalogue.methods()))
 def test_every_method_runs_from_the_command_line(example: Path, run: Any, method: str) -> None:
-    needed = [name for name, given in rv.catalogue.methods()[method].parameters.items() if given.required]
-    given = [word for name in needed for word in ("--set", f"{name}=2")]
+    ends = {"lower": "50", "upper": "200"}
+    parameters = rv.catalogue.methods()[method].parameters
+    needed = [name for name, given in parameters.items() if given.required or name in ends]
+    given = [word for name in needed for word in ("--set", f"{name}={ends.get(name, '2')}")]
     assert run("mask", "original.csv", "-o", "out.csv", "--method", method, *given, "--json").json["records"] == 20

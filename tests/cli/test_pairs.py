@@ -114,6 +114,8 @@ def test_links_computed_elsewhere(example: Path, write: Callable[[str, str], str
     assert "1-99" in refused("attack", *PAIR, "--links", "far.csv")
     write("zero.csv", "original,masked\n0,1\n1,1.5\n")
     assert "zero.csv: rows 1, 2 do not hold" in refused("attack", *PAIR, "--links", "zero.csv")
+    write("gap.csv", "original,masked\n1,1\n2,\n")
+    assert "gap.csv: row 2 does not hold" in refused("attack", *PAIR, "--links", "gap.csv")
     write("named.csv", "from,to\n1,1\n")
     assert "named.csv: there is no column original" in refused("attack", *PAIR, "--links", "named.csv")
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -114,17 +115,24 @@ def numbers(data: pa.Table) -> Columns:
 
 
 def base_of(method: Method) -> Variant:
-    """The method with the first allowed values of its required parameters that it can work with."""
+    """The method with the first allowed values of its required parameters that it can work with.
+
+    Where those alone will not do, parameters that may be left out are tried too. Where a parameter makes the method
+    repeat itself from the seed, it is set.
+    """
     required = [parameter for parameter in method.parameters.values() if parameter.required]
+    may_be_left_out = [parameter for parameter in method.parameters.values() if parameter.optional]
+    repeats = {method.reproducible_with: True} if method.reproducible_with else {}
     why: Exception | None = None
-    for values in itertools.product(*map(allowed, required)):
-        variant = Variant(method, {p.name: v for p, v in zip(required, values, strict=True)})
-        try:
-            variant.run(sample())
-        except rv.ParameterError as error:
-            why = error
-            continue
-        return variant
+    for tried in (required, [*required, *may_be_left_out]):
+        for values in itertools.product(*map(allowed, tried)):
+            variant = Variant(method, {**repeats, **{p.name: v for p, v in zip(tried, values, strict=True)}})
+            try:
+                variant.run(sample())
+            except rv.ParameterError as error:
+                why = error
+                continue
+            return variant
     raise AssertionError(f"{method.id}: no allowed values of its required parameters work on a plain table ({why})")
 
 
@@ -146,21 +154,32 @@ def every_entry() -> list[Entry[Any]]:
     return [*catalogue.methods().values(), *catalogue.measures().values()]
 
 
+@cache
+def shares() -> dict[str, tuple[list[Any], Callable[[Any], str]]]:
+    """What a contract test may ask for by the name of an argument, and what each case is called."""
+    methods, measures = list(catalogue.methods().values()), list(catalogue.measures().values())
+    pairs = [(entry, parameter) for entry in every_entry() for parameter in entry.parameters.values()]
+    return {
+        "entry": (every_entry(), lambda entry: entry.id),
+        "declared": (pairs, lambda pair: f"{pair[0].id}.{pair[1].name}"),
+        "measure": (measures, lambda measure: measure.id),
+        "base": ([base_of(method) for method in methods], str),
+        "variant": ([variant for method in methods for variant in variants_of(method)], str),
+    }
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the mark by which a test says for which of its share it holds."""
+    config.addinivalue_line("markers", "only(where): the methods, variants or measures that a contract test is about")
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give each contract test its share of the catalogue."""
-    asked = metafunc.fixturenames
-    if "entry" in asked:
-        metafunc.parametrize("entry", every_entry(), ids=lambda entry: entry.id)
-    if "declared" in asked:
-        pairs = [(entry, parameter) for entry in every_entry() for parameter in entry.parameters.values()]
-        metafunc.parametrize("declared", pairs, ids=lambda pair: f"{pair[0].id}.{pair[1].name}")
-    if "measure" in asked:
-        metafunc.parametrize("measure", list(catalogue.measures().values()), ids=lambda measure: measure.id)
-    if "base" in asked:
-        metafunc.parametrize("base", [base_of(method) for method in catalogue.methods().values()], ids=str)
-    if "variant" in asked:
-        found = [variant for method in catalogue.methods().values() for variant in variants_of(method)]
-        metafunc.parametrize("variant", found, ids=str)
+    """Give each contract test its share of the catalogue: there is no case that it would have to skip."""
+    mark = metafunc.definition.get_closest_marker("only")
+    for name, (cases, called) in shares().items():
+        if name in metafunc.fixturenames:
+            about = [each for each in cases if mark is None or mark.kwargs["where"](each)]
+            metafunc.parametrize(name, about, ids=called)
 
 
 @pytest.fixture

@@ -113,3 +113,8 @@ def test_an_audit_shows_itself_as_a_frame_and_in_a_notebook(pair: Any) -> None:
     assert list(frame.index) == list(made)
     assert frame.loc["spearman_risk", "value"] == 1.0
     assert "<td>spearman_risk</td>" in made._repr_html_()
+
+
+def test_an_audit_tells_itself_in_short_and_without_values(pair: Any) -> None:
+    shown = repr(rv.audit(*pair, columns=["A", "B"], measures=["spearman_risk"]))
+    assert shown == "Audit(5 records, spearman_risk 1)"

@@ -26,6 +26,8 @@ def values_for(parameter: Parameter) -> st.SearchStrategy[Any]:
         made: st.SearchStrategy[Any] = st.sampled_from(parameter.choices)
     elif parameter.type is bool:
         made = st.booleans()
+    elif parameter.type is tuple:
+        made = st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), max_size=3).map(tuple)
     elif parameter.type is str:
         made = st.text(min_size=1).filter(lambda text: text.lower() != "none")
     else:

@@ -173,6 +173,14 @@ def test_decimals_as_they_are_typed_are_equally_close(unit: float) -> None:
         assert column.nearest(np.array([k * unit])).tolist() == [0], k
 
 
+@pytest.mark.parametrize("middle", [10.0, 1e12, 4e15, 2.0**52])
+def test_the_nearest_whole_number_is_exact(middle: float) -> None:
+    near_above, near_below = SortedColumn(middle + np.array([-2.0, 1.0])), SortedColumn(middle + np.array([-1.0, 2.0]))
+    assert near_above.nearest(np.array([middle])).tolist() == [1]
+    assert near_below.nearest(np.array([middle])).tolist() == [0]
+    assert SortedColumn(middle + np.array([-1.0, 1.0])).nearest(np.array([middle])).tolist() == [0]
+
+
 def test_nearest_at_the_ends_of_the_numbers() -> None:
     column = SortedColumn(np.array([-1.7e308, 1.7e308]))
     assert column.nearest(np.array([-1e308, 0.0, 1.0, 1.79e308, -1.79e308])).tolist() == [0, 0, 0, 1, 0]

@@ -203,3 +203,32 @@ def test_a_name_in_the_working_folder(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     save(pa.table({"a": [1]}), "t.csv")
     assert (tmp_path / "t.csv").read_text() == "a\n1\n"
+
+
+def test_stopping_just_after_the_trial_file_is_made_leaves_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_file = os.open
+
+    def stopped(path: str, *rest: int) -> int:
+        os.close(open_file(path, *rest))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "open", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        check_writable(tmp_path / "t.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_stopping_after_the_last_renaming_takes_nothing_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rename = os.replace
+
+    def stopped(source: str, target: str) -> None:
+        rename(source, target)
+        if target.endswith("last"):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        stage((tmp_path / "first", new), (tmp_path / "last", new))
+    assert sorted((file.name, file.read_text()) for file in tmp_path.iterdir()) == [("first", "new"), ("last", "new")]

@@ -321,3 +321,19 @@ def test_other_encodings_round_trip_when_named(
     path = tmp_path_factory.getbasetemp() / "encoded.csv"
     save(table, path, dialect=Dialect(separator=separator, newline=newline, encoding=encoding))
     assert load(path, encoding=encoding).data.equals(table)
+
+
+@pytest.mark.parametrize(
+    ("content", "noted"),
+    [
+        ("a;b\n19.297;1\n999;2\n1.234;3\n", True),
+        ("a;b\n19.297;1\n0.234;3\n", False),
+        ("a;b\n19.297;1.5\n", False),
+        ("a,b\n19.297,1\n", False),
+    ],
+)
+def test_points_that_may_part_thousands_are_noted(tmp_path: Path, content: str, noted: bool) -> None:
+    found = load(written(tmp_path, content))
+    assert found.dialect is not None
+    assert found.dialect.decimal == "."
+    assert any("like 1.234" in note for note in found.notes) == noted

@@ -249,6 +249,7 @@ def test_every_subset_is_tried_and_paid_for() -> None:
     assert best["claims"] > found.claims
     assert best["claims_right"] > 0.9 * best["claims"]
     assert not found.withstands
+    assert repr(found) == f"Attack(300 records, {best['claims']} links can be claimed)"
     # the correction: seven times the p-value of this subset alone
     alone = rv.attack(table(x[:, :2]), table(y[:, :2]))
     assert alone.null.exhaustive

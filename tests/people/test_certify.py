@@ -199,6 +199,8 @@ def test_d_and_v_by_attribute() -> None:
     ):
         with pytest.raises(rv.ParameterError, match=said):
             rv.certify(original, masked, d=wrong)
+    with pytest.raises(rv.ParameterError, match="d must be numbers of 0 or more, not 'four'"):
+        rv.certify(original, masked, d="four")  # type: ignore[arg-type]
     with pytest.raises(rv.ParameterError, match="diversity must be variance or distinct"):
         rv.certify(original, masked, diversity="spread")  # type: ignore[arg-type]
     with pytest.raises(rv.ParameterError, match="f must be"):

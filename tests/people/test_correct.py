@@ -145,3 +145,16 @@ def test_one_record() -> None:
     release = rv.mask(pa.table({"a": [1.0]}), "additive_noise", seed=1)
     found = rv.correct(release.data, release.manifest)
     assert (found.mean.tolist(), found.covariance.tolist()) == ([1.0], [[0.0]])
+
+
+def test_a_variance_beyond_all_numbers_is_refused() -> None:
+    release = rv.mask(pa.table({"a": [1.0, 2.0], "b": [1e200, -1e200]}), "additive_noise", seed=1)
+    with pytest.raises(rv.TableError, match="column b: its variance is too large"):
+        rv.correct(release.data, release.manifest)
+
+
+def test_a_damaged_manifest_is_refused() -> None:
+    content = dict(rv.mask(frame(), "additive_noise", seed=1).manifest.content)
+    for part in ("columns", "steps"):
+        with pytest.raises(rv.ParameterError, match="the manifest is damaged"):
+            rv.correct(frame(), {name: given for name, given in content.items() if name != part})

@@ -138,8 +138,18 @@ def test_bad_records_are_refused() -> None:
             rv.verify(masked, {"X1": wrong})
     with pytest.raises(rv.TableError, match="column w: it is not numeric or ordinal"):
         rv.verify(pa.table({"w": ["a", "b"]}), {"w": "a"})
-    with pytest.raises(rv.ParameterError, match="draws"):
-        rv.verify(masked, {"X1": 1.0}, draws=0)
+    for few in (0, -1, 10.5, "10", True):
+        with pytest.raises(rv.ParameterError, match="draws must be a whole number of at least 1"):
+            rv.verify(masked, {"X1": 1.0}, draws=few)  # type: ignore[arg-type]
+        with pytest.raises(rv.ParameterError, match="draws must be a whole number of at least 1"):
+            rv.attack(masked, masked, draws=few)  # type: ignore[arg-type]
+    for row in (3.7, "nearest", None, ""):
+        with pytest.raises(rv.ParameterError, match="f must be minimax, euclidean or the number"):
+            rv.verify(masked, {"X1": 1.0}, f=row)  # type: ignore[arg-type]
+    with pytest.raises(rv.ParameterError, match="no complete released record 21"):
+        rv.verify(masked, {"X1": 1.0}, f=21)
+    with pytest.raises(rv.ParameterError, match="by the name of its column"):
+        rv.verify(masked, [1.0, 2.0])  # type: ignore[arg-type]
 
 
 def test_released_records_with_missing_values_keep_their_numbers() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+import rankveil as rv
 from rankveil.errors import ParameterError
 from rankveil.report.chart import Bars, Line
 from rankveil.report.figures import match_distances, permutation_level
@@ -25,6 +27,15 @@ def test_level_is_sorted_and_complete() -> None:
 def test_level_title_names_most_and_least() -> None:
     levels = {"A": np.full(11, 1.0), "B": np.full(11, 5.0), "C": np.full(11, 2.0)}
     assert permutation_level(levels, n=11).title == "B moved most: mean rank change 50.0 % of n - 1; A least: 10.0 %"
+
+
+def test_level_title_agrees_with_the_measure_when_values_are_missing() -> None:
+    rng = np.random.default_rng(2)
+    x, y = rng.normal(size=100), rng.normal(size=100)
+    x[:60] = np.nan
+    audit = rv.audit(pa.table({"A": x}), pa.table({"A": y}))
+    chart = permutation_level(audit.rank_changes(), n=audit.records)
+    assert chart.title == f"A: mean rank change {100 * audit['permutation_level']:.1f} % of n - 1"
 
 
 def test_level_titles_of_special_cases() -> None:

@@ -222,3 +222,20 @@ def test_unmasked_identifiers_are_warned_about() -> None:
     release = rv.mask(pa.table({"who": ["ann", "bob", "eve"], "x": [1.0, 2.0, 3.0]}), "permute", seed=1)
     assert any(note.startswith("warning: column who looks like an identifier") for note in release.notes)
     assert release.passed_through == ("who",)
+
+
+@pytest.mark.parametrize("cells", [["", "", ""], ["", "only one", ""]])
+def test_a_column_without_two_different_texts_identifies_nobody(cells: list[str]) -> None:
+    release = rv.mask(pa.table({"remark": cells, "a": [1.0, 2.0, 3.0]}), "permute")
+    assert not any("looks like an identifier" in note for note in release.notes)
+
+
+def test_a_point_is_no_decimal_mark_where_that_is_a_comma() -> None:
+    thousands = pa.table({"A": ["19.297", "1.250", "13.000", "7.500"], "B": ["1,5", "2,25", "3", "4,0"]})
+    table = rv.Table(thousands, decimal=",")
+    assert table.columns["A"].kind == "nominal"
+    assert "thousands separators" in table.columns["A"].why
+    assert table.values("B").tolist() == [1.5, 2.25, 3.0, 4.0]
+    mixed = rv.Table(pa.table({"A": ["1,5"] * 19 + ["19.297"]}), decimal=",")
+    with pytest.raises(rv.TableError, match=r'column A: 1 value is not a number \(row 20: "19.297"\)'):
+        mixed.values("A")

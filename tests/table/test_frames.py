@@ -419,3 +419,15 @@ def test_an_index_that_tells_who_is_who_is_warned_about() -> None:
     named = frame.set_axis(["Ann", "Ben", "Cat"])
     assert any("index" in note for note in rv.mask(named, "permute").notes)
     assert not any("index" in note for note in rv.mask(named, "record_shuffle").notes)
+
+
+@pytest.mark.parametrize("method", ["permute", "record_shuffle"])
+def test_what_arrow_notes_of_a_column_stays(method: str) -> None:
+    words = pa.array(["lo", "hi", "lo", "mid"]).dictionary_encode()
+    ordered = pa.DictionaryArray.from_arrays(words.indices, pa.array(["lo", "hi", "mid"]), ordered=True)
+    number = pa.field("n", pa.int64(), nullable=False, metadata={"unit": "EUR"})
+    schema = pa.schema([pa.field("w", ordered.type, metadata={"levels": "lo;hi;mid"}), number], metadata={"from": "a"})
+    given = pa.Table.from_arrays([ordered, pa.array([1, 2, 3, 4])], schema=schema)
+    assert rv.mask(given, method).data.schema.equals(schema, check_metadata=True)
+    noisy = rv.mask(given, "additive_noise", columns=["n"]).data
+    assert noisy.schema.field("n").type == pa.float64()

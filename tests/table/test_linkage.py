@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -84,6 +86,17 @@ def test_all_matches_are_counted_and_some_listed() -> None:
     assert found.wanted_by.tolist() == [1] * (LISTED + 50)
 
 
+def test_the_lowest_records_of_several_groups_are_listed() -> None:
+    points = np.where(np.arange(3 * LISTED) % 3 == 0, 0.0, 2.0)[:, None]
+    found = Linker(points).matches(np.array([[1.0], [0.0]]))
+    assert found.count.tolist() == [3 * LISTED, LISTED]
+    assert found.listed[0].tolist() == list(range(LISTED))
+    assert found.listed[1].tolist() == list(range(0, 3 * LISTED, 3))
+    assert found.wanted_by.tolist() == [2, 1, 1] * LISTED
+    everyone = Linker(points).matches(np.array([[1.0]]), most=None)
+    assert everyone.rows.tolist() == list(range(3 * LISTED))
+
+
 def test_many_ties_are_held_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
     points = rng.integers(0, 3, (60, 3)).astype(float)
@@ -93,3 +106,40 @@ def test_many_ties_are_held_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = Linker(points).matches(queries)
     assert [rows.tolist() for rows in whole.listed] == [rows.tolist() for rows in parts.listed]
     assert np.array_equal(whole.wanted_by, parts.wanted_by)
+
+
+def test_queries_asked_in_parts_get_the_same_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(4)
+    points = rng.integers(0, 4, (50, 3)).astype(float)
+    queries = rng.integers(0, 4, (40, 3)) + 0.5
+    whole = Linker(points).matches(queries)
+    best = Linker(points).best(queries)
+    monkeypatch.setattr("rankveil.linkage._ASKED_AT_ONCE", 7)
+    monkeypatch.setattr("rankveil.execute._WORTH_A_THREAD", 1)
+    parts = Linker(points).matches(queries)
+    assert [rows.tolist() for rows in whole.listed] == [rows.tolist() for rows in parts.listed]
+    assert np.array_equal(whole.distance, parts.distance)
+    assert np.array_equal(whole.count, parts.count)
+    assert np.array_equal(best, Linker(points).best(queries))
+    assert np.array_equal(whole.distance, Linker(points).distances(queries))
+
+
+def test_a_search_that_is_stopped_by_the_keyboard_ends_in_good_order() -> None:
+    """Threads that a stopped search leaves behind must not write into memory that was freed."""
+    code = """
+import os, signal, threading
+import numpy as np
+from rankveil.linkage import Linker
+rng = np.random.default_rng(0)
+linker, queries = Linker(rng.random((20_000, 8))), rng.random((400_000, 8))
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    linker.matches(queries)
+except KeyboardInterrupt:
+    del queries, linker
+    rubbish = [np.ones(100_000) for _ in range(50)]
+    assert all(each.sum() == 100_000 for each in rubbish)
+    print("stopped")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "stopped\n", "")

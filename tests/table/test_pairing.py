@@ -67,7 +67,7 @@ def test_keys_that_are_no_keys() -> None:
     twice = pa.table({"key": [1, 1, 2, 2, 3], "x": [1.0] * 5})
     assert (
         refused(ORIGINAL, twice, key="key")
-        == "key key: 2 values stand more than once in the masked table; a key must be unique"
+        == "key key: 2 values stand more than once in the masked table (the first in rows 1, 2); a key must be unique"
     )
     assert "in the original table" in refused(twice, ORIGINAL, key="key")
     holed = pa.table({"key": [1, 2, None, 4, 5], "x": [1.0] * 5})
@@ -91,6 +91,8 @@ def test_by_the_order_of_the_secret() -> None:
     )
     kept = rv.mask(ORIGINAL, "permute", seed=11)
     assert paired(ORIGINAL, kept.data, secret=kept.secret).mapping == "rows"
+    # the name of its file is not the secret: rows would be taken for matched
+    assert "secret must be the secret of a release" in refused(ORIGINAL, release.data, secret="release.secret.json")
 
 
 def test_without_a_mapping_the_larger_table_is_sampled_and_said_so() -> None:
@@ -245,3 +247,31 @@ def test_reverse_mapping_by_key_and_order() -> None:
     assert rv.reverse_map(original, masked, key="key")["x"].to_pylist() == [10.0, 30.0, 20.0]
     with pytest.raises(rv.PairError, match="as many original records"):
         rv.reverse_map(original, pa.table({"key": [1, 2, 3, 4], "x": [1.0, 2.0, 3.0, 4.0]}), mapping=False)
+
+
+def test_reverse_mapping_refuses_masked_values_without_an_original() -> None:
+    original = pa.table({"key": [1, 2], "x": [10.0, 20.0]})
+    masked = pa.table({"key": [1, 2, 3], "x": [7.0, 9.0, 8.0]})
+    with pytest.raises(rv.PairError, match=r"^column x: masked rows 3 have no original value"):
+        rv.reverse_map(original, masked, key="key")
+    imputed = pa.table({"key": [1, 2], "x": [None, 20.0]})
+    with pytest.raises(rv.PairError, match=r"^column x: masked rows 1 have no original value"):
+        rv.reverse_map(imputed, masked.slice(0, 2))
+
+
+def test_a_table_keeps_its_own_declarations() -> None:
+    table = rv.Table(ORIGINAL)
+    assert rv.audit(table, table, schema=table.schema, decimal=".").attributes == ("key", "x")
+    with pytest.raises(rv.ParameterError, match="a Table has its own schema"):
+        rv.audit(table, table, schema=rv.Schema(roles={"key": "identifier"}))
+    with pytest.raises(TypeError, match="colums"):
+        rv.audit(table, table, colums=["x"])
+
+
+def test_one_name_is_not_its_letters() -> None:
+    letters = pa.table({"k": [1.0, 2.0], "e": [2.0, 1.0], "y": [1.0, 3.0], "key": [5.0, 4.0]})
+    assert rv.audit(letters, letters, columns="key", measures="permutation_level").attributes == ("key",)
+    assert rv.audit(letters, letters, fail_if="permutation_level<0.1").ok is False
+    release = rv.mask(letters, "identity", then="round", publish="permutation_level", seed=1)
+    assert [step["method"] for step in release.manifest["steps"]] == ["identity", "round"]
+    assert release.manifest["measures"] == {"permutation_level": 0.0}

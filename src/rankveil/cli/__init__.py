@@ -5,6 +5,7 @@ Nothing heavy is imported here or at the top of any file of this folder, so that
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -34,7 +35,13 @@ def _run(argv: list[str]) -> int:
 
 
 def _settle_streams() -> None:
-    """What a terminal cannot show is written as an escape, and libraries' warnings do not mix with our one sentence."""
+    """What a terminal cannot show is written as an escape, and libraries' warnings do not mix with our one sentence.
+
+    A stream that the caller closed (`>&-`, a service without a terminal) leads nowhere.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - it stays open as long as the process
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

@@ -81,7 +81,8 @@ def _read_links(path: str) -> list[tuple[int, int]]:
         raise type(error)(f"{path}: {error}") from None
     bad = np.flatnonzero(~np.all([(row >= 1) & (row == np.rint(row)) for row in rows], axis=0))
     if bad.size:
-        raise ParameterError(f"{path}: rows {listing(bad + 1)} do not hold two row numbers from 1")
+        rows_said = f"rows {listing(bad + 1)} do" if bad.size > 1 else f"row {bad[0] + 1} does"
+        raise ParameterError(f"{path}: {rows_said} not hold two row numbers from 1")
     return [(int(a), int(b)) for a, b in zip(*rows, strict=True)]
 
 

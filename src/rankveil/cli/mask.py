@@ -119,12 +119,13 @@ def _plan(
         able = [name for name, entry in catalogue.methods().items() if not entry.post]
         raise ParameterError(f"name a method with --method ({', '.join(able)}) or a file of steps with --plan")
     else:
-        steps = Plan((make_step(method, words.pairs(given, option="--set"), columns=columns),))
+        steps = Plan((make_step(method, words.pairs(given, option="--set", lists=True), columns=columns),))
     for text in then or ():
         name, _, parameters = (part.strip() for part in text.partition(":"))
         # a post-step works on what was masked before it; another masking on the chosen columns
         own = None if catalogue.get_method(name).post else columns
-        steps = steps.then(make_step(name, words.pairs([parameters], option=f"--then {name}"), columns=own))
+        more = words.pairs([parameters], option=f"--then {name}", lists=True)
+        steps = steps.then(make_step(name, more, columns=own))
     return steps
 
 

@@ -52,4 +52,6 @@ def methods(*, as_json: AsJson = False) -> int:
 
 
 def _default(given: dict[str, object]) -> str:
-    return "needed" if given["required"] else "none" if given["default"] is None else str(given["default"])
+    if given["required"]:
+        return "needed"
+    return "none" if given["default"] in (None, ()) else str(given["default"])

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rankveil.cli.failures import one_line
+from rankveil.report.look import number as number
 
 _WIDE = 4000
 """Columns of standard output that is not a terminal: nothing is wrapped there."""
@@ -96,17 +97,6 @@ def shown(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return number(value) if isinstance(value, float) else one_line(str(value))
-
-
-def number(value: float) -> str:
-    """A number for people.
-
-    >>> number(0.123456), number(1080.0), number(20167.78), number(2e-7)
-    ('0.1235', '1080', '20168', '2e-07')
-    """
-    if math.isfinite(value) and abs(value) >= 1000 and abs(value) < 1e15:
-        return f"{value:.0f}"
-    return f"{value:.4g}"
 
 
 def count(many: int, what: str) -> str:

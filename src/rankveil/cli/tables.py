@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -47,6 +48,7 @@ def open_table(path: str, reading: Reading, *, declared: Schema | None = None) -
 
     schema = declared_schema(reading) if declared is None else declared
     loaded = files.load(path, separator=reading.separator, decimal=reading.decimal, encoding=reading.encoding)
+    _load_pandas()
     table = Table(loaded.data, schema=schema, decimal=loaded.dialect.decimal if loaded.dialect else ".")
     return Opened(table, loaded.dialect, loaded.notes)
 
@@ -77,6 +79,12 @@ def open_pair(original: str, masked: str, reading: Reading, matching: Matching) 
             notes.append("the secret holds no mapping: the rows of that release were not reordered")
     how: dict[str, Any] = {"columns": reading.chosen, "key": matching.key, "secret": secret, "seed": matching.seed}
     return Pairing(first.table, second, {**how, "mapping": not matching.no_mapping}, notes)
+
+
+def _load_pandas() -> None:
+    """Load what pyarrow loads with its first array of numbers anyway, where it would swallow a Ctrl-C meanwhile."""
+    with suppress(Exception):  # not installed, or broken: pyarrow does without it
+        import pandas  # noqa: F401
 
 
 def read_text(path: str, what: str) -> str:

@@ -31,15 +31,21 @@ def chosen(given: Sequence[str] | None, *, option: str) -> list[str] | None:
     return items(given, option=option) if given else None
 
 
-def pairs(given: Sequence[str] | None, *, option: str) -> dict[str, str]:
-    """NAME=VALUE pairs in their order.
+def pairs(given: Sequence[str] | None, *, option: str, lists: bool = False) -> dict[str, str]:
+    """NAME=VALUE pairs in their order; where values may be lists, what has no = continues the one before it.
 
     >>> pairs(["A=1,B=2", "C=x"], option="--record")
     {'A': '1', 'B': '2', 'C': 'x'}
+    >>> pairs(["given=AGE,HOURS,variant=B"], option="--set", lists=True)
+    {'given': 'AGE,HOURS', 'variant': 'B'}
     """
     found: dict[str, str] = {}
+    last: str | None = None
     for part in items(given, option=option):
         name, sign, value = (piece.strip() for piece in part.partition("="))
+        if lists and not sign and last is not None:
+            found[last] += f",{part}"
+            continue
         if not sign or not name:
             raise ParameterError(
                 f"{option}: {part} is not of the form NAME=VALUE "
@@ -47,7 +53,7 @@ def pairs(given: Sequence[str] | None, *, option: str) -> dict[str, str]:
             )
         if name in found:
             raise ParameterError(f"{option}: {name} is given twice")
-        found[name] = value
+        found[name], last = value, name
     return found
 
 

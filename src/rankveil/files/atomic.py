@@ -85,6 +85,8 @@ class Staged:
                         replaced.append((file.target, _keep(file.target)))
                     os.replace(file.temporary, file.target)
         except BaseException:
+            if not os.path.lexists(self._waiting[-1].temporary):  # Ctrl-C after the last renaming: all are in place
+                raise
             for target, kept in reversed(replaced):
                 with suppress(OSError):
                     os.replace(kept, target) if kept else os.unlink(target)
@@ -113,11 +115,13 @@ def mode_under_umask(folder: str, mode: int) -> int:
     An empty file tells: asking for the umask itself would change it for every thread.
     """
     probe = _fresh(folder)
-    handle = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    try:
-        return os.fstat(handle).st_mode & 0o777
+    try:  # from before the file is there: Ctrl-C strikes as soon as it is made
+        handle = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        try:
+            return os.fstat(handle).st_mode & 0o777
+        finally:
+            os.close(handle)
     finally:
-        os.close(handle)
         _remove(probe)
 
 

@@ -185,6 +185,17 @@ def decimal_marks(text: bytearray, separator: str) -> set[str]:
     return {mark for mark, pattern in patterns.items() if any(pattern.fullmatch(cell) for cell in cells)}
 
 
+def points_part_thousands(text: bytearray, separator: str) -> bool:
+    """Whether every number with a point at the beginning of the text could be one of thousands, as 1.234 for 1234.
+
+    >>> [points_part_thousands(bytearray(text), ";") for text in (b"a;b\\n1.234;7\\n", b"a;b\\n0.125;7\\n")]
+    [True, False]
+    """
+    cells = [cell for record in sample_records(text, separator)[1:] for cell in record]
+    pointed = [cell for cell in cells if re.fullmatch(POINT_NUMBER, cell, re.ASCII)]
+    return bool(pointed) and all(re.fullmatch(r"[-+]?[1-9]\d{0,2}\.\d{3}", cell, re.ASCII) for cell in pointed)
+
+
 def find_newline(text: bytearray) -> str:
     """How the first line ends; a file of one line counts as ended by a line feed."""
     found = re.search(rb"\r\n|\r|\n", text)

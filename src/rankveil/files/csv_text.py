@@ -205,6 +205,11 @@ def _decide_decimal(
         marks = _marks_anywhere(data)
     if marks == {",", "."}:
         notes.append(f"{path}: has numbers like 1,5 and like 1.5; the point was taken as the decimal mark")
+    elif marks == {"."} and csv_detect.points_part_thousands(text, separator):
+        notes.append(
+            f"{path}: all numbers with a point are like 1.234; it was taken as the decimal mark, not as one of "
+            "thousands: if it is, write the numbers without it"
+        )
     return "," if marks == {","} else "."
 
 

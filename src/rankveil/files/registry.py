@@ -81,6 +81,8 @@ def writer(path: str) -> Format:
 
 def _known(path: str, ending: str, able: list[str], *, deed: str) -> Format:
     if ending not in able:
+        if not path:
+            raise FormatError("the name of a file is empty")
         # A database address may hold a password, so only its scheme is repeated.
         name = ending if ending.endswith("://") else path
         what = f"the format {ending} cannot be {deed}" if ending else "a name without ending says no format"

@@ -56,8 +56,9 @@ def mix_pairs(partner: Partners, picks: Array, ways: Array, nearest: int, farthe
     n = partner.size
     mixed = partner.copy()
     span = 2 * farthest + 1
+    a = n - 1
     for step in range(picks.size):
-        a = step % n
+        a = a + 1 if a + 1 < n else 0
         c = a - farthest + min(int(picks[step] * span), span - 1)
         if c < 0 or c >= n or c == a:
             continue

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rankveil.catalogue import Array, Outcome, Range, method
 from rankveil.errors import ParameterError
 from rankveil.kernels.swapping import mix_pairs
-from rankveil.ranks import average_ranks, ranks_within, strict_order
+from rankveil.ranks import ranks_within, strict_order, tie_blocks
 from rankveil.seeds import Stream
 
 _SWEEPS = 12
@@ -44,9 +44,11 @@ def distance_swap(
     partner = _paired(x.size, d, farthest, where=float(rng.loose(1)[0]))
     proposals = _SWEEPS * x.size
     partner = mix_pairs(partner, rng.loose(proposals), rng.loose(proposals), d, farthest)
-    masked = np.empty_like(x)
-    masked[order] = x[order[partner]]
-    attained = np.abs(average_ranks(x) - average_ranks(masked))
+    ordered, masked = x[order], np.empty_like(x)
+    masked[order] = ordered[partner]
+    starts, ends = tie_blocks(ordered)
+    ranks = np.repeat((starts + ends + 1) / 2, ends - starts)  # of the sorted values, ties sharing theirs
+    attained = np.abs(ranks - ranks[partner])
     short = int(np.sum(attained < d))
     note = f"ties: {short} of {x.size} values moved less than {d} ranks, the least by {attained.min():g}"
     return Outcome(masked, counts={"moved_less_than_d": short}, notes=(note,) if short else ())

@@ -30,7 +30,7 @@ def rank_swap(
     reach = ranks_within(p, n=x.size)
     order = strict_order(x, ties=rng.bits(x.size))
     partner = within_reach(rng.random(x.size), reach)
-    masked = np.empty_like(x)
-    masked[order] = x[order[partner]]
+    ordered, masked = x[order], np.empty_like(x)
+    masked[order] = ordered[partner]
     notes = (f"p = {p:g} percent of {x.size} records is less than one rank: nothing was swapped",) if reach == 0 else ()
     return Outcome(masked, notes=notes)

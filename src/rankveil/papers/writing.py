@@ -27,7 +27,8 @@ def check_folder(out: Path) -> None:
         return
     there = next((folder for folder in (out, *out.absolute().parents) if folder.exists()), out)
     if not there.is_dir():
-        raise FileError(f"{out}: {there} is a file, not a folder; give another name")
+        what = "is" if there == out else f"{there} is"
+        raise FileError(f"{out}: {what} a file, not a folder; give another name")
     if not os.access(there, os.W_OK | os.X_OK):
         raise FileError(f"{out}: cannot be made: {there} is write-protected")
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rankveil.errors import ParameterError
 from rankveil.linkage import Linker
 from rankveil.seeds import Stream
 
@@ -55,6 +56,12 @@ class Distribution:
 def whole(number: float) -> int | float:
     """A whole number as one, a half as it is."""
     return int(number) if float(number).is_integer() else float(number)
+
+
+def check_draws(draws: int) -> None:
+    """The number of random records is one."""
+    if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 1:
+        raise ParameterError(f"draws must be a whole number of at least 1, not {draws!r}")
 
 
 def by_chance(

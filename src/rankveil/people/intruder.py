@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 from rankveil.errors import ParameterError, listing
 from rankveil.linkage import LISTED, Linker, Matches
 from rankveil.pairing import Pair, pair_tables
-from rankveil.people.chance import DRAWS, Distribution, Progress, by_chance, hellinger, kolmogorov_smirnov, whole
+from rankveil.people.chance import (
+    DRAWS,
+    Distribution,
+    Progress,
+    by_chance,
+    check_draws,
+    hellinger,
+    kolmogorov_smirnov,
+    whole,
+)
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -147,7 +156,8 @@ class Attack:
             staged.add(path, lambda file: file.write(page.encode("utf-8")))
 
     def __repr__(self) -> str:
-        verdict = "withstands the attack" if self.withstands else f"{self.claims} links can be claimed"
+        most = self.claims if self.subsets is None else max(self.claims, self.subsets["best"]["claims"])
+        verdict = "withstands the attack" if self.withstands else f"{most} links can be claimed"
         return f"Attack({len(self.p_values)} records, {verdict})"
 
 
@@ -166,8 +176,7 @@ def attack(
     `links` (pairs of row numbers from 1) judges a linkage computed elsewhere in the same way. `matching` says how the
     tables belong together: columns, key, mapping, secret, seed, and what is declared of the columns.
     """
-    if draws < 1:
-        raise ParameterError("draws must be a whole number of at least 1")
+    check_draws(draws)
     both = pair_tables(original, masked, **matching)
     view = both.table
     linker = Linker(view.rank_z)

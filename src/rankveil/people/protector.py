@@ -21,7 +21,7 @@ from rankveil.people.subject import choose
 from rankveil.plans import Plan, Step, make_step
 from rankveil.ranks import SortedColumn
 from rankveil.seeds import SAFE_BITS, Seed
-from rankveil.table import Table
+from rankveil.table import Table, listed
 
 Array = NDArray[np.float64]
 
@@ -55,7 +55,7 @@ def mask(
     publish: Sequence[str] = (),
     replicate: int = 0,
     schema: Any = None,
-    decimal: str = ".",
+    decimal: str | None = None,
     **parameters: Any,
 ) -> Release:
     """Mask a table by a method or a plan; the same kind of table comes out, and the one given stays as it is.
@@ -65,8 +65,9 @@ def mask(
     """
     table = Table.of(data, schema=schema, decimal=decimal)
     plan = Plan.of(method, columns=columns, **parameters)
-    for step in then:
+    for step in (then,) if isinstance(then, str | Step) else then:
         plan = plan.then(step if isinstance(step, Step) else make_step(step, {}))
+    publish = listed(publish)
     for name in publish:
         get_measure(name)
     secret_seed = Seed.of(seed)
@@ -75,7 +76,9 @@ def mask(
     secret = Secret(secret_seed, fingerprint(table), applied.order)
     published: dict[str, Any] = {}
     if publish:
-        made = auditing.audit(table, Table(out, schema=table.schema, decimal=decimal), measures=publish, secret=secret)
+        made = auditing.audit(
+            table, Table(out, schema=table.schema, decimal=table.decimal), measures=publish, secret=secret
+        )
         published = {name: value.value for name, value in made.values.items()}
         notes += [f"{name} is not published: {why}" for name, why in made.not_applicable.items()]
     passed = tuple(name for name in table.names if name not in applied.masked)
@@ -267,7 +270,10 @@ def _per_attribute(
             raise ParameterError(f"{what}: there is no attribute {listing(strangers)} among {listing(names, most=10)}")
         values = np.array([float(given.get(name, otherwise)) for name in names])
     else:
-        values = np.atleast_1d(np.asarray(given, dtype=np.float64))
+        try:
+            values = np.atleast_1d(np.asarray(given, dtype=np.float64))
+        except (TypeError, ValueError):
+            raise ParameterError(f"{what} must be numbers of 0 or more, not {given!r}") from None
         if values.size == 1:
             values = np.repeat(values, len(names))
     if values.shape != (len(names),):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rankveil.errors import ParameterError, TableError
 from rankveil.linkage import Linker
-from rankveil.people.chance import DRAWS, Distribution, Progress, by_chance, whole
+from rankveil.people.chance import DRAWS, Distribution, Progress, by_chance, check_draws, whole
 from rankveil.people.diversity import CRITERIA, Diversity
 from rankveil.ranks import SortedColumn, average_ranks
 from rankveil.seeds import Seed
@@ -93,10 +93,9 @@ def verify(
     when the release is a pure permutation of the original (`permutation`, from the manifest), otherwise approximate.
     """
     table = Table.of(masked, **declared)
-    if not record:
-        raise ParameterError("give at least one value, as in --record A=1,B=2")
-    if draws < 1:
-        raise ParameterError("draws must be a whole number of at least 1")
+    if not isinstance(record, Mapping) or not record:
+        raise ParameterError("give at least one value by the name of its column, as in --record A=1,B=2")
+    check_draws(draws)
     require_columns(record, table.names)
     names = table.usable(tuple(record))
     mine = np.array([_number(table, name, record[name]) for name in names])
@@ -171,10 +170,9 @@ def _match(f: str | int, target: Array, rank_y: Array, linker: Linker, complete:
         squares = np.sum((rank_y - target) ** 2, axis=1)
         found = np.flatnonzero(squares == squares.min())
         return int(found[0]), found
-    try:
-        wanted = int(f) - 1
-    except ValueError:
-        raise ParameterError(f"f must be minimax, euclidean or the number of a released record, not {f!r}") from None
+    if not str(f).removeprefix("-").isdecimal():
+        raise ParameterError(f"f must be minimax, euclidean or the number of a released record, not {f!r}")
+    wanted = int(f) - 1
     place = np.flatnonzero(complete == wanted)
     if place.size == 0:
         raise ParameterError(f"there is no complete released record {wanted + 1}")

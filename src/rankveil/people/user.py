@@ -68,8 +68,13 @@ def correct(masked: Any, manifest: Manifest | Mapping[str, Any] | str, **declare
     complete = values[~np.isnan(values).any(axis=1)]
     if complete.shape[0] == 0:
         raise TableError("no record is complete in the masked columns")
-    mean = complete.mean(axis=0)
-    released = np.atleast_2d(np.cov(complete, rowvar=False, bias=True))
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = complete.mean(axis=0)
+        released = np.atleast_2d(np.cov(complete, rowvar=False, bias=True))
+        squares = np.diag(released) + mean**2
+    if not np.all(np.isfinite(squares)):
+        beyond = names[int(np.argmin(np.isfinite(squares)))]
+        raise TableError(f"column {beyond}: its variance is too large for a number; divide its values first")
     covariance = released.copy()
     notes = []
     if complete.shape[0] < len(table):
@@ -91,10 +96,11 @@ def correct(masked: Any, manifest: Manifest | Mapping[str, Any] | str, **declare
 
 
 def _content(manifest: Manifest | Mapping[str, Any] | str) -> Mapping[str, Any]:
-    if isinstance(manifest, Manifest):
-        return manifest.content
     if isinstance(manifest, str):
-        return Manifest.from_json(manifest).content
-    if manifest.get("schema") != MANIFEST_SCHEMA:
+        manifest = Manifest.from_json(manifest)
+    content = manifest.content if isinstance(manifest, Manifest) else manifest
+    if content.get("schema") != MANIFEST_SCHEMA:
         raise ParameterError(f"this is not a manifest: its schema is not {MANIFEST_SCHEMA}")
-    return manifest
+    if not all(isinstance(content.get(part), list) for part in ("columns", "steps")):
+        raise ParameterError("the manifest is damaged: it does not list its columns and steps")
+    return content

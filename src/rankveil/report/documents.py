@@ -115,8 +115,8 @@ def attack_words(content: Mapping[str, Any]) -> str:
     else:
         said.append(f"Of {n} records, {counts['multiple']} find several equally near released records.")
     if claims:
-        told = "" if right is None else f", and {right} of these claims are right"
-        said.append(f"{claims} matches are closer than chance explains: the intruder can claim them{told}.")
+        told = "" if right is None else f", {right} of them rightly"
+        said.append(f"The intruder can claim {claims} of {n} matches as closer than chance explains{told}.")
     else:
         said.append("No single match is closer than chance explains, so the intruder can claim none, right or wrong.")
         if content["ks_p"] < _UNLIKELY:

@@ -21,7 +21,7 @@ def permutation_level(levels: Mapping[str, Array], *, n: int, title: str | None 
     """Per attribute the rank changes |rank(x_i) - rank(y_i)| of its records, sorted.
 
     Source: figures 1 to 3 of masking-as-permutation. The default title names the attributes
-    that moved most and least, their mean as a percentage of n - 1.
+    that moved most and least, their mean as a percentage of n - 1, n the records that have the attribute.
 
     >>> import numpy as np
     >>> permutation_level({"A": np.array([2.0, 0.0, 2.0]), "B": np.zeros(3)}, n=3).title
@@ -35,7 +35,7 @@ def permutation_level(levels: Mapping[str, Array], *, n: int, title: str | None 
         drawn = _positions(curve.size)
         series.append(Line(name, x=(drawn + 1).tolist(), y=curve[drawn].tolist()))
     return Chart(
-        title=_level_title(curves, n=n) if title is None else title,
+        title=_level_title(curves) if title is None else title,
         x_label="Records, sorted by rank change",
         y_label="Rank change |rank(x) - rank(y)|",
         series=series,
@@ -51,11 +51,12 @@ def _positions(size: int) -> NDArray[np.int64]:
     return np.round(np.linspace(0, size - 1, _DRAWN_POINTS)).astype(np.int64)
 
 
-def _level_title(curves: Mapping[str, Array], *, n: int) -> str:
+def _level_title(curves: Mapping[str, Array]) -> str:
     if not any(curve.any() for curve in curves.values()):
         return "No record changed its rank"
-    shares = {name: f"{100 * curve.mean() / max(n - 1, 1):.1f} %" for name, curve in curves.items()}
-    means = {name: float(curve.mean()) for name, curve in curves.items()}
+    # of the attribute's own records, as the measure has it: some may be missing
+    means = {name: float(curve.mean()) / max(curve.size - 1, 1) for name, curve in curves.items()}
+    shares = {name: f"{100 * mean:.1f} %" for name, mean in means.items()}
     most, least = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
     if len(curves) == 1:
         return f"{most}: mean rank change {shares[most]} of n - 1"

@@ -1,0 +1,141 @@
+"""Masking as a step of a scikit-learn pipeline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankveil.errors import ParameterError, RankveilError
+from rankveil.people.protector import mask
+from rankveil.plans import Plan
+from rankveil.table import Table
+
+try:
+    from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+except ImportError:  # the name Masker is there all the same, and says what is missing when it is called
+
+    class BaseEstimator:  # type: ignore[no-redef]
+        """In place of scikit-learn's."""
+
+        def __new__(cls, *given: Any, **more: Any) -> Any:
+            """Refuse."""
+            raise RankveilError("rv.Masker needs scikit-learn, which is not installed: pip install 'rankveil[sklearn]'")
+
+    class OneToOneFeatureMixin:  # type: ignore[no-redef]
+        """In place of scikit-learn's."""
+
+    class TransformerMixin:  # type: ignore[no-redef]
+        """In place of scikit-learn's."""
+
+
+_OWN = ("columns", "method", "seed")
+
+
+class Masker(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """A masking method, or a plan, as a scikit-learn transformer.
+
+    `fit` learns nothing: it checks the parameters and that there are columns to mask, and remembers their names.
+    `transform` masks the table it is given, by itself: the noise or the groups of a test set come from the test set.
+    Pandas, polars and pyarrow tables and numpy arrays (columns x0, x1, ...) come out as the kind they went in; columns
+    that the method cannot take pass through as they are. Missing cells stay missing.
+
+    Without a `seed` every `transform` draws afresh. With one, two tables are masked with the same draws, which is good
+    for studies and not for releases. `rv.mask` gives the manifest and the notes as well.
+
+    >>> import numpy as np
+    >>> masker = Masker("rank_swap", p=25, seed=1)
+    >>> masker.fit_transform(np.array([[1.0], [2.0], [3.0], [4.0]])).ravel().tolist()
+    [2.0, 1.0, 4.0, 3.0]
+    >>> masker.set_params(p=0).get_params()
+    {'columns': None, 'method': 'rank_swap', 'p': 0, 'seed': 1}
+    """
+
+    def __init__(
+        self,
+        method: Any = "rank_swap",
+        *,
+        columns: Any = None,
+        seed: Any = None,
+        **parameters: Any,
+    ) -> None:
+        self.method = method
+        self.columns = columns
+        self.seed = seed
+        for name, value in parameters.items():  # which ones there are depends on the method: `fit` checks them
+            setattr(self, name, value)
+
+    @property
+    def _parameters(self) -> dict[str, Any]:
+        """Those of the method; what ends or begins with an underscore is scikit-learn's."""
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if name not in _OWN and not name.startswith("_") and not name.endswith("_")
+        }
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The method, columns, seed and the parameters of the method, as they were given."""
+        own = {name: getattr(self, name) for name in _OWN}
+        return dict(sorted({**own, **self._parameters}.items()))
+
+    def set_params(self, **params: Any) -> Masker:
+        """Set some of them; `fit` checks them."""
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
+
+    def fit(self, X: Any, y: Any = None) -> Masker:
+        """Check the parameters and the columns; nothing is learnt from the values."""
+        from sklearn.utils.validation import validate_data
+
+        plan = self._plan()
+        for step in plan.steps:
+            if y is not None and step.entry.mapping == "reordered":
+                raise ParameterError(
+                    f"{step.method} changes the order of the rows, and a target would stay behind; use rv.mask"
+                )
+            if not step.per_column:
+                step.bound()
+        if _is_frame(X):
+            validate_data(self, X, skip_check_array=True)
+        else:
+            X = validate_data(self, X, ensure_all_finite="allow-nan")
+        Table(X if _is_frame(X) else _named(X)).usable(self.columns)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """The table masked; the one given stays as it is."""
+        from sklearn.utils.validation import check_is_fitted, validate_data
+
+        check_is_fitted(self, "n_features_in_")
+        if _is_frame(X):
+            validate_data(self, X, reset=False, skip_check_array=True)
+            return mask(X, self._plan(), seed=self.seed).data
+        array = validate_data(self, X, reset=False, ensure_all_finite="allow-nan")
+        masked = mask(_named(array), self._plan(), seed=self.seed).data
+        return np.column_stack([column.to_numpy() for column in masked.columns])
+
+    def _plan(self) -> Plan:
+        return Plan.of(self.method, columns=self.columns, **self._parameters)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.non_deterministic = self.seed is None
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _is_frame(data: Any) -> bool:
+    import narwhals as nw
+
+    return bool(nw.dependencies.is_into_dataframe(data)) and not isinstance(data, np.ndarray)
+
+
+def _named(array: NDArray[Any]) -> Any:
+    """An array as a table with scikit-learn's own names of columns."""
+    import pyarrow as pa
+
+    return pa.table({f"x{j}": np.ascontiguousarray(array[:, j]) for j in range(array.shape[1])})

@@ -1,0 +1,54 @@
+"""Correlated noise: Y = X + E, the noise with the covariance of X itself.
+
+>>> import numpy as np
+>>> from rankveil.seeds import Seed
+>>> x = np.column_stack([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]])
+>>> y = correlated_noise(x, gamma=0.5, rng=Seed.of(1).stream("noise"))
+>>> np.allclose(y[:, 1], 2 * y[:, 0])  # what holds exactly between columns holds between masked ones
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import numpy as np
+
+from rankveil.catalogue import EACH, Array, Range, method
+from rankveil.multivariate import by_column, combined, correlation, normal_draws, root, standardised
+from rankveil.seeds import Stream
+
+
+@method(
+    title="Correlated noise",
+    source="Kim 1986; Tendick 1991",
+    works_on="columns",
+    kinds=("numeric",),
+    strength="gamma",
+    tells="the covariance of two masked columns is 1 + gamma times the original's (1 + sqrt(gamma_i gamma_j) where "
+    "columns have their own); means, correlations and regressions are unbiased with one gamma for all",
+)
+def correlated_noise(
+    x: Array,
+    *,
+    gamma: Annotated[float, Range(0), "noise variance as a multiple of the column's own", EACH] = 0.1,
+    rng: Stream,
+) -> Array:
+    """Correlated noise: Y = X + N(0, gamma Sigma), Sigma the population covariance of X.
+
+    The noise is D R^(1/2) e, with the standard deviations D, the root of the correlations R by eigenvalues, and e
+    standard normal. With its own gamma in a column, its noise is sqrt(gamma_j) times that of N(0, Sigma).
+    A constant column stays as it is.
+    """
+    table = standardised(x)
+    noise = combined(normal_draws(rng, x.shape), root(correlation(table.z)))
+    scale = np.sqrt(np.broadcast_to(gamma, x.shape[1])) * table.spread
+    return by_column(lambda j: x[:, j] + scale[j] * noise[:, j], shape=x.shape)
+
+
+@correlated_noise.corrects
+def _(mean: Array, covariance: Array, parameters: Sequence[dict[str, Any]]) -> tuple[Array, Array]:
+    """Cov(x_i, x_j) = Cov(y_i, y_j) / (1 + sqrt(gamma_i gamma_j))."""
+    strength = np.sqrt([given["gamma"] for given in parameters])
+    return mean, covariance / (1 + np.outer(strength, strength))

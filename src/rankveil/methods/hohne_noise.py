@@ -1,0 +1,66 @@
+"""Hohne's multiplicative noise: a record's values all grow or all shrink, means and variances are put back.
+
+>>> import numpy as np
+>>> from rankveil.seeds import Seed
+>>> x = np.array([[1.0], [2.0], [6.0]])
+>>> y = hohne_noise(x, s=0.3, rng=Seed.of(1).stream("noise")).values
+>>> np.allclose([y.mean(), y.var()], [x.mean(), x.var()])
+True
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+
+from rankveil.catalogue import EACH, Array, Outcome, Range, method
+from rankveil.moments import is_constant, mean, scale_of, standard_deviation
+from rankveil.multivariate import by_column, normal_draws
+from rankveil.seeds import Stream
+
+
+@method(
+    title="Multiplicative noise after Hohne",
+    source="Hohne 2004",
+    works_on="columns",
+    kinds=("numeric",),
+    strength="s",
+    tells="every column's mean and variance are exactly the original's; covariances are not",
+)
+def hohne_noise(
+    x: Array,
+    *,
+    s: Annotated[float, Range(0), "standard deviation of the relative noise", EACH] = 0.3,
+    rng: Stream,
+) -> Outcome:
+    """Hohne's noise: y = x (1 + sign_i |e|), e ~ N(0, s^2) per value, one random sign per record.
+
+    Then every column is shifted and scaled back: (y - mean_y) sd_x / sd_y + mean_x. A constant column, and so a
+    single record, has nothing but its mean to keep and stays as it is. A column whose noise made it constant can
+    take the mean only.
+    """
+    sign = np.where(rng.bits(x.shape[0]) >> np.uint64(63), 1.0, -1.0)
+    size = np.broadcast_to(s, x.shape[1])
+    draws = normal_draws(rng, x.shape)
+    lost = np.zeros(x.shape[1], dtype=bool)
+
+    def column(j: int) -> Array:
+        if size[j] == 0 or is_constant(x[:, j]):
+            return x[:, j]
+        scale = scale_of(x[:, j])  # numbers near the largest would overflow on the way
+        scaled = x[:, j] / scale
+        noisy = scaled * (1 + sign * np.abs(size[j] * draws[:, j]))
+        spread = standard_deviation(noisy)
+        lost[j] = spread == 0
+        factor = standard_deviation(scaled) / spread if spread > 0 else 0.0
+        restored: Array = (noisy - mean(noisy)) * factor + mean(scaled)
+        return restored * scale
+
+    made = by_column(column, shape=x.shape)
+    still = sum(is_constant(each) for each in x.T)
+    notes = [f"constant columns, which stay as they are because their mean is kept: {still}"] if still else []
+    notes += (
+        [f"columns made constant by the noise, of which only the mean was restored: {lost.sum()}"] if lost.any() else []
+    )
+    return Outcome(made, notes=tuple(notes))

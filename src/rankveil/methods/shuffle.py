@@ -1,0 +1,75 @@
+"""Data shuffling: the original values, in an order drawn from the dependence of the ranks alone.
+
+>>> import numpy as np
+>>> from rankveil.seeds import Seed
+>>> x = np.array([[3.0], [1.0], [2.0]])
+>>> y = shuffle(x, x[:, :0], np.isnan(x), rng=Seed.of(1).stream("order")).values
+>>> np.sort(y, axis=0).ravel()
+array([1., 2., 3.])
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankveil.catalogue import Array, Outcome, method
+from rankveil.multivariate import (
+    by_column,
+    combined,
+    correlation,
+    nearest_correlation,
+    normal_draws,
+    pseudo_inverse,
+    root,
+    standardised,
+)
+from rankveil.ranks import average_ranks, strict_order
+from rankveil.seeds import Stream
+
+_DETERMINED = 1e-9
+"""A conditional variance of scores below which a column follows from the given ones."""
+
+
+@method(
+    title="Data shuffling",
+    source="Muralidhar and Sarathy 2006",
+    works_on="columns",
+    kinds=("numeric", "ordinal"),
+    marginals="kept",
+    tells="every column's distribution is exactly the original's; rank correlations, with the given columns too, are "
+    "about the original's; given those columns, who has which value is drawn anew",
+)
+def shuffle(x: Array, given: Array, missing: NDArray[np.bool_], *, rng: Stream) -> Outcome:
+    """Data shuffling: draw normal scores given those of the non-confidential columns, put back values in their order.
+
+    The score of a rank is the normal quantile of rank / (n + 1), ties at their mean rank. With Spearman's correlations
+    rho of all columns, the scores have the Gaussian-copula correlations R = 2 sin(pi rho / 6), made positive
+    semidefinite. Scores of the confidential columns are drawn from N(R_xs R_ss^+ s, R_xx - R_xs R_ss^+ R_sx), with s
+    the scores of the given columns of the same record; without given columns from N(0, R_xx). The j-th smallest
+    original value goes to the record with the j-th smallest draw, among those whose value is not missing.
+    """
+    from scipy.special import ndtri
+
+    n, m = x.shape
+    ranks = np.asfortranarray(np.hstack([average_ranks(x), average_ranks(given)]))
+    copula = 2 * np.sin(np.pi / 6 * correlation(standardised(ranks).z))
+    np.fill_diagonal(copula, 1.0)
+    copula = nearest_correlation(copula)
+    weights = np.einsum("ij,jk->ik", pseudo_inverse(copula[m:, m:]), copula[m:, :m])
+    left = copula[:m, :m] - np.einsum("ji,jk->ik", copula[m:, :m], weights)
+    draws = combined(normal_draws(rng, x.shape), root((left + left.T) / 2))
+    if given.shape[1]:
+        draws += combined(np.asfortranarray(ndtri(ranks[:, m:] / (n + 1))), weights)
+    known = int(np.sum(np.diag(left) < _DETERMINED))
+    note = f"columns whose ranks follow from the given ones, so that nothing is drawn anew in them: {known}"
+    ties = [rng.bits(n) for _ in range(m)]
+
+    def put_back(j: int) -> Array:
+        there = ~missing[:, j]  # a missing cell only stands at the mean: that is no value to hand on
+        column = x[:, j].copy()
+        order = strict_order(draws[there, j], ties=ties[j][there])
+        column[np.flatnonzero(there)[order]] = np.sort(x[there, j])
+        return column
+
+    return Outcome(by_column(put_back, shape=x.shape), notes=(note,) if known else ())

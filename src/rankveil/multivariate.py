@@ -1,0 +1,271 @@
+"""Linear algebra of tables: covariances, square roots, regression, for columns that may depend on each other exactly.
+
+Columns are brought to mean 0 and standard deviation 1 first, so that 1e300 beside 1e-12 neither overflows nor hides
+anything, and small matrices are taken apart by their eigenvalues: a singular covariance is nothing special. Sums over
+the records are numpy's own and not those of a linear algebra library, whose last digits depend on how many threads it
+runs: the same seed must give the same bytes everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankveil.execute import in_threads
+from rankveil.moments import mean, scale_of, standard_deviation
+from rankveil.seeds import Stream
+
+Array = NDArray[np.float64]
+
+NEGLIGIBLE = 1e-12
+"""Eigenvalues, and lengths of what a regression leaves over, below this part of the largest are rounding."""
+
+_ROUNDS = 100
+"""Of an iteration that converges long before."""
+
+
+@dataclass(frozen=True, eq=False)
+class Standardised:
+    """Columns with mean 0 and standard deviation 1 (constant ones are 0), and what brings them back."""
+
+    z: Array
+    mean: Array
+    spread: Array
+
+    def restored(self, z: Array) -> Array:
+        """Standardised values as values of the columns."""
+        return by_column(lambda j: self.mean[j] + self.spread[j] * z[:, j], shape=z.shape)
+
+
+def standardised(x: Array) -> Standardised:
+    """(x - mean) / sd for every column, with population moments.
+
+    >>> standardised(np.array([[1.0, 7.0], [3.0, 7.0]])).z
+    array([[-1.,  0.],
+           [ 1.,  0.]])
+    """
+    centre, spread = np.empty(x.shape[1]), np.empty(x.shape[1])
+
+    def column(j: int) -> Array:
+        scale = scale_of(x[:, j])  # the difference of two numbers near the largest would overflow
+        scaled = x[:, j] / scale
+        middle, width = mean(scaled), standard_deviation(scaled)
+        centre[j], spread[j] = middle * scale, width * scale
+        return (scaled - middle) / width if width > 0 else np.zeros(x.shape[0])
+
+    return Standardised(by_column(column, shape=x.shape), centre, spread)
+
+
+def by_column(make: Callable[[int], Array], *, shape: tuple[int, ...]) -> Array:
+    """A table whose column j is make(j), on all cores."""
+    table = np.empty(shape, order="F")
+
+    def put(j: int) -> None:
+        table[:, j] = make(j)
+
+    in_threads(put, range(shape[1]), size=table.size)
+    return table
+
+
+def normal_draws(rng: Stream, shape: tuple[int, ...]) -> Array:
+    """Standard normal draws for the cells of a table, one call of the stream for each column."""
+    from scipy.special import ndtri
+
+    draws = np.empty(shape, order="F")
+    for j in range(shape[1]):
+        draws[:, j] = rng.random(shape[0])
+    return by_column(lambda j: ndtri(draws[:, j]), shape=shape)
+
+
+def gram(a: Array, b: Array) -> Array:
+    """a'b: the sum of products for each column of a and each of b; of stacks, one matrix for each table."""
+    if a.ndim > 2:
+        stack: Array = np.einsum("...ki,...kj->...ij", a, b)
+        return stack
+    products = np.empty((a.shape[1], b.shape[1]))
+
+    def row(i: int) -> None:
+        for j in range(i if a is b else 0, b.shape[1]):
+            products[i, j] = np.sum(a[:, i] * b[:, j])
+            if a is b:
+                products[j, i] = products[i, j]
+
+    in_threads(row, range(a.shape[1]), size=a.size)
+    return products
+
+
+def combined(a: Array, weights: Array) -> Array:
+    """a times weights: every new column is a weighted sum of those of a; of stacks, table by table."""
+    if a.ndim > 2:
+        stack: Array = np.einsum("...ki,...ij->...kj", a, weights)
+        return stack
+
+    def column(j: int) -> Array:
+        total = np.zeros(a.shape[0])
+        for i in np.flatnonzero(weights[:, j]):
+            total += a[:, i] * weights[i, j]
+        return total
+
+    return by_column(column, shape=(a.shape[0], weights.shape[1]))
+
+
+def correlation(z: Array) -> Array:
+    """The correlations of standardised columns; those of a constant column, with itself too, are 0."""
+    found: Array = np.clip(gram(z, z) / max(z.shape[0], 1), -1.0, 1.0)
+    np.fill_diagonal(found, z.any(axis=0))
+    return found
+
+
+def covariance(x: Array) -> Array:
+    """The population covariances of columns.
+
+    >>> covariance(np.array([[1.0, 2.0], [3.0, 8.0]]))
+    array([[1., 3.],
+           [3., 9.]])
+    """
+    table = standardised(x)
+    return np.outer(table.spread, table.spread) * correlation(table.z)
+
+
+def root(c: Array) -> Array:
+    """The symmetric square root of a positive semidefinite matrix, singular or not.
+
+    >>> root(np.array([[1.0, 1.0], [1.0, 1.0]])) * np.sqrt(2)
+    array([[1., 1.],
+           [1., 1.]])
+    """
+    values, vectors = _eigen(c)
+    return _rebuilt(np.sqrt(values), vectors)
+
+
+def pseudo_inverse(c: Array) -> Array:
+    """The Moore-Penrose inverse of a positive semidefinite matrix: negligible eigenvalues stay 0."""
+    values, vectors = _eigen(c)
+    inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
+    return _rebuilt(inverse, vectors)
+
+
+def _eigen(c: Array) -> tuple[Array, Array]:
+    """Eigenvalues, negative and negligible ones as 0, and eigenvectors."""
+    values, vectors = np.linalg.eigh(c)
+    least = NEGLIGIBLE * np.max(values, axis=-1, keepdims=True, initial=0.0)
+    return np.where(values > least, values, 0.0), vectors
+
+
+def _rebuilt(values: Array, vectors: Array) -> Array:
+    """The symmetric matrix of these eigenvalues and eigenvectors."""
+    made: Array = np.einsum("...ij,...kj->...ik", vectors * values[..., None, :], vectors)
+    return (made + np.swapaxes(made, -1, -2)) / 2
+
+
+def nearest_correlation(c: Array) -> Array:
+    """The positive semidefinite matrix with unit diagonal nearest to c (Higham 2002: alternating projections).
+
+    >>> nearest_correlation(np.array([[1.0, 0.5], [0.5, 1.0]]))
+    array([[1. , 0.5],
+           [0.5, 1. ]])
+    """
+    if c.size == 0 or np.linalg.eigvalsh(c)[0] >= -NEGLIGIBLE:
+        return c
+    nearest, step = c, np.zeros_like(c)
+    for _ in range(_ROUNDS):
+        start = nearest - step
+        values, vectors = _eigen(start)
+        within = _rebuilt(values, vectors)
+        step = within - start
+        nearest = within.copy()
+        np.fill_diagonal(nearest, 1.0)
+        if np.max(np.abs(nearest - within)) < NEGLIGIBLE:
+            break
+    values, vectors = _eigen(nearest)
+    within = _rebuilt(values, vectors)
+    scale = np.sqrt(np.diag(within))
+    found: Array = within / np.outer(scale, scale)
+    np.fill_diagonal(found, 1.0)
+    return found
+
+
+def regressors(given: Array) -> Array:
+    """Orthonormal columns that span 1 and the given columns; what depends on others adds none.
+
+    Gram-Schmidt, the column with the longest rest next, each twice: as exact as singular values, sums as above.
+    """
+    n = given.shape[0]
+    basis = [np.full(n, n**-0.5)]
+    left = list(standardised(given).z.T)
+    while left and len(basis) < n:
+        left = [_without(column, basis[-1:]) for column in left]
+        lengths = [_length(column) for column in left]
+        longest = int(np.argmax(lengths))
+        if lengths[longest] <= NEGLIGIBLE * n**0.5:
+            break
+        again = _without(left.pop(longest) / lengths[longest], basis)
+        basis.append(again / _length(again))
+    return np.asfortranarray(np.column_stack(basis))
+
+
+def _without(column: Array, basis: list[Array]) -> Array:
+    for each in basis:
+        column = column - np.sum(column * each) * each
+    return column
+
+
+def _length(column: Array) -> float:
+    return float(np.sqrt(np.sum(column * column)))
+
+
+def fitted(y: Array, basis: Array) -> Array:
+    """What regression on the orthonormal columns makes of y; y minus it are the residuals."""
+    return combined(basis, gram(basis, y))
+
+
+def turned(residuals: Array, draws: Array, basis: Array) -> Array:
+    """Random residuals with exactly the products (covariances) of the given ones, orthogonal to the basis too.
+
+    With E'E = F'F and O orthonormal, orthogonal to the basis and uniformly distributed, it is O F: E in a random
+    rotation that leaves the basis alone. `draws` are as many standard normal columns as F needs rows: as many as E
+    has columns, but no more than the records leave free. Stacks of tables are turned table by table.
+    """
+    return combined(_frame(draws, basis), _factor(residuals, rows=draws.shape[-1]))
+
+
+def scattered(residuals: Array, draws: Array) -> Array:
+    """Normal residuals with the population covariance of the given ones in expectation; draws as for `turned`."""
+    return combined(draws, _factor(residuals, rows=draws.shape[-1]) / residuals.shape[-2] ** 0.5)
+
+
+def _factor(residuals: Array, *, rows: int) -> Array:
+    """F with F'F = E'E: the symmetric root, or one with fewer rows where the records leave no more free."""
+    lengths: Array = np.sqrt(np.sum(residuals * residuals, axis=-2, keepdims=True))
+    unit = residuals / np.where(lengths > 0, lengths, 1.0)
+    values, vectors = _eigen(gram(unit, unit))
+    if rows == residuals.shape[-1]:
+        return _rebuilt(np.sqrt(values), vectors) * lengths
+    # an eigenvector has no sign of its own: its first entry of some size is made positive, whatever the library gives
+    sizeable = np.abs(vectors) > 0.5 * vectors.shape[-1] ** -0.5
+    first = np.take_along_axis(vectors, np.argmax(sizeable, axis=-2, keepdims=True), axis=-2)
+    factor = np.swapaxes(vectors * np.sign(first) * np.sqrt(values)[..., None, :], -1, -2)
+    return factor[..., -rows:, :] * lengths
+
+
+def _frame(draws: Array, basis: Array) -> Array:
+    """The orthonormal columns nearest to the draws and orthogonal to the basis: of normal draws, uniformly distributed.
+
+    The inverse root of their products comes close; Newton's step O (3 - O'O) / 2 takes away what rounding left.
+    """
+    rest = draws - fitted(draws, basis)
+    values, vectors = np.linalg.eigh(gram(rest, rest))
+    least = NEGLIGIBLE * values[..., -1:]
+    inverse = 1 / np.sqrt(np.maximum(values, np.where(least > 0, least, 1.0)))
+    frame = combined(rest, _rebuilt(inverse, vectors))
+    unit = np.eye(draws.shape[-1])
+    for _ in range(_ROUNDS):
+        frame = frame - fitted(frame, basis)
+        products = gram(frame, frame)
+        if np.max(np.abs(products - unit), initial=0.0) < 1e-14 * len(unit):
+            break
+        frame = combined(frame, 1.5 * unit - 0.5 * products)
+    return frame
