@@ -24,8 +24,8 @@ from rankveil.errors import ParameterError, suggestion
 Array = NDArray[np.float64]
 
 REQUIRED = inspect.Parameter.empty
-_PROVIDED = ("rng", "attributes")
-"""Keyword arguments that a plan does not set: the stream of draws, and how many columns the step masks."""
+_PROVIDED = ("rng", "attributes", "names")
+"""Keyword arguments that a plan does not set: the stream of draws, how many columns the step masks, their names."""
 
 
 class _Each:
@@ -264,9 +264,9 @@ class Method(Entry[Callable[..., Any]]):
         """Run on arrays, parameters checked."""
         return self.run(*data, rng=rng, attributes=attributes, bound=self.bind(given))
 
-    def run(self, *data: Any, rng: Any, attributes: int, bound: Mapping[str, Any]) -> Any:
+    def run(self, *data: Any, rng: Any, attributes: int, bound: Mapping[str, Any], names: tuple[str, ...] = ()) -> Any:
         """Run on arrays with parameters that were checked already."""
-        provided = {"rng": rng, "attributes": attributes}
+        provided = {"rng": rng, "attributes": attributes, "names": names}
         wanted = inspect.signature(self.function).parameters
         keywords = {name: value for name, value in {**bound, **provided}.items() if name in wanted}
         return self.function(*data, **{name: value for name, value in keywords.items() if name not in self.needs})

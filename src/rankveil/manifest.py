@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -108,7 +108,14 @@ def fingerprint(table: Table) -> str:
     return digest.hexdigest()
 
 
-def describe(table: Table, plan: Plan, applied: Applied, *, published: Mapping[str, Any] | None = None) -> Manifest:
+def describe(
+    table: Table,
+    plan: Plan,
+    applied: Applied,
+    *,
+    published: Mapping[str, Any] | None = None,
+    measured: Sequence[str] = (),
+) -> Manifest:
     """The manifest of a release."""
     mapping = _mapping(plan)
     content = {
@@ -137,6 +144,7 @@ def describe(table: Table, plan: Plan, applied: Applied, *, published: Mapping[s
         "disclosive_parameters": _disclosive(plan, applied),
         "for_users": _for_users(plan),
         "measures": dict(published or {}),
+        "measured_columns": list(measured),
     }
     return Manifest(content)
 

@@ -99,7 +99,7 @@ def _on_columns(
     wanted = {"given": conditions, "missing": missing}
     arguments = [wanted.get(need, x) for need in entry.needs]
     with np.errstate(over="ignore", invalid="ignore"):
-        made = entry.run(*arguments, rng=rng, attributes=len(chosen), bound=step.bound_for(chosen))
+        made = entry.run(*arguments, rng=rng, attributes=len(chosen), names=tuple(chosen), bound=step.bound_for(chosen))
     outcome = made if isinstance(made, Outcome) else Outcome(made)
     notes += [f"{entry.id}: {note}" for note in outcome.notes]
     masked = np.where(missing, np.nan, outcome.values)

@@ -55,7 +55,7 @@ class View:
         return ranks.average_ranks(self.z)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Pair:
     """An original and a masked table over the same columns, rows matched as far as they can be."""
 

@@ -23,8 +23,8 @@ import numpy as np
 
 LEAF = 32
 FAN = 32
-FILL = 24
-"""Records per leaf when the tree is built."""
+FILL = 31
+"""Records per leaf at most when the tree is built; rounding to a power of two of leaves makes it half of that."""
 STACK = 4096
 
 _njit = numba.njit(cache=True, nogil=True, error_model="numpy")

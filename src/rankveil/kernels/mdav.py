@@ -13,7 +13,7 @@ _SMALL = 1_000
 """With fewer records left than this the tree is not built again."""
 _SHARE = 50
 """One record in so many stands in the list of those far from the centre."""
-_TRIED = 32
+_TRIED = 128
 """So many of that list are tried as a first guess at the farthest record."""
 
 

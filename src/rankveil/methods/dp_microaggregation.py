@@ -59,6 +59,7 @@ def dp_microaggregation(
     lower: Annotated[float, "values below become this; chosen without looking at the data", EACH],
     upper: Annotated[float, "values above become this; chosen without looking at the data", EACH],
     fast: Annotated[bool, "noise from the seed, in floating point: for studies"] = False,
+    names: tuple[str, ...] = (),
     rng: Stream,
 ) -> Outcome:
     """Insensitive MDAV, then Laplace noise on the group means: scale groups m (upper_j - lower_j) / (g epsilon).
@@ -68,11 +69,12 @@ def dp_microaggregation(
     drawn for the sums of the groups, so a last group of g > k records has the smaller noise that its mean needs.
     """
     n, m = x.shape
+    names = names or tuple(f"{j + 1} of {m}" for j in range(m))
     if k > n:
         raise ParameterError(f"dp_microaggregation: k = {k} is more than the {n} records; choose a smaller k")
     low, high = np.broadcast_to(lower, m).tolist(), np.broadcast_to(upper, m).tolist()
     for j in range(m):
-        require_order(f"dp_microaggregation, column {j + 1} of the {m} of the step", low[j], high[j])
+        require_order(f"dp_microaggregation, column {names[j]}", low[j], high[j])
         finite_scale("dp_microaggregation", high[j] - low[j])
     clamped = np.clip(x, low, high)
     group = insensitive_groups(corner_distance(clamped, low, high), k)

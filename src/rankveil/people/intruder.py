@@ -277,6 +277,12 @@ def _add_notes(made: Attack) -> None:
             if least > 1
             else f"chance is a seeded sample of {made.null.draws} random records"
         )
+    right = made.claims_right
+    if right is not None and right < (1 - FDR) * made.claims:
+        made.notes.append(
+            f"{right} of {made.claims} claims are right: a claim says that a match is closer than a record of "
+            "independent values finds one, which attributes that depend on each other make easy; not that it is right"
+        )
     bins = hellinger(made.observed, made.null)[1]
     if bins:
         made.notes.append(f"the Hellinger distance compares the distances in {bins} bins of equal width")

@@ -75,11 +75,13 @@ def mask(
     out, notes = table.replaced(applied.values, order=applied.order)
     secret = Secret(secret_seed, fingerprint(table), applied.order)
     published: dict[str, Any] = {}
+    measured: tuple[str, ...] = ()
     if publish:
         made = auditing.audit(
             table, Table(out, schema=table.schema, decimal=table.decimal), measures=publish, secret=secret
         )
         published = {name: value.value for name, value in made.values.items()}
+        measured = made.attributes
         notes += [f"{name} is not published: {why}" for name, why in made.not_applicable.items()]
     passed = tuple(name for name in table.names if name not in applied.masked)
     notes += [*applied.notes, *_warnings(table, passed, plan)]
@@ -87,7 +89,7 @@ def mask(
         notes.append(f"the seed has fewer than {SAFE_BITS} bits: good for studies, not for a release")
     return Release(
         data=out,
-        manifest=describe(table, plan, applied, published=published),
+        manifest=describe(table, plan, applied, published=published, measured=measured),
         secret=secret,
         changed=_changed(table, applied),
         passed_through=passed,

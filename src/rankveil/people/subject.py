@@ -212,6 +212,7 @@ def _diversity(columns: list[SortedColumn], target: Array, d: Array, notes: list
             value = float(Diversity(column).of(criterion, target[j : j + 1], d[j : j + 1])[0])
             if not np.isfinite(value):
                 notes.append(f"{criterion}: too large to be written as a number")
-            row.append(value if np.isfinite(value) else None)
+            shown = whole(value) if criterion == "distinct" else value
+            row.append(shown if np.isfinite(value) else None)
         made[criterion] = row
     return made
