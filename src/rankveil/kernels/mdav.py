@@ -5,7 +5,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from rankveil.kernels.boxes import FAN, LEAF, STACK, build, distance, farthest, nearest, remove, select
+from rankveil.kernels.boxes import FAN, LEAF, build, remove, select
+from rankveil.kernels.boxsearch import STACK, distance, farthest, nearest
 
 _njit = numba.njit(cache=True, nogil=True, error_model="numpy")
 
