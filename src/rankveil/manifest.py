@@ -142,7 +142,7 @@ def describe(
         ],
         "records": {"in": len(table), "out": len(table), "left_out": 0},
         "disclosive_parameters": _disclosive(plan, applied),
-        "for_users": _for_users(plan),
+        "for_users": _for_users(table, plan, applied),
         "measures": dict(published or {}),
         "measured_columns": list(measured),
     }
@@ -252,8 +252,15 @@ def _disclosive(plan: Plan, applied: Applied) -> list[str]:
     return flags
 
 
-def _for_users(plan: Plan) -> list[str]:
+def _for_users(table: Table, plan: Plan, applied: Applied) -> list[str]:
     told = [f"{step.method}: {step.entry.tells}" for step in plan.steps if step.entry.tells]
+    for step, columns in zip(plan.steps, applied.columns, strict=True):
+        seen = (*columns, *step.parameters.get("given", ())) if step.entry.works_on == "columns" else ()
+        if any(table.columns[name].missing for name in seen):
+            told.append(
+                f"{step.method}: missing cells stood at their column's mean meanwhile, so what is said of means, "
+                "covariances or groups may hold only of the table filled in that way"
+            )
     harmless = [step.method == "round" or step.entry.works_on == "records" for step in plan.steps]
     if all(step.entry.correction or skip for step, skip in zip(plan.steps, harmless, strict=True)):
         told.append("rv.correct(masked, manifest) computes the means and covariances corrected for the masking")

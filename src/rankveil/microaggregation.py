@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankveil.errors import ParameterError
-from rankveil.moments import is_constant, mean, standard_deviation
+from rankveil.moments import mean, scale_of, standard_deviation
 
 Array = NDArray[np.float64]
 Groups = NDArray[np.int64]
@@ -19,10 +19,11 @@ def standardised(x: Array) -> Array:
     """The columns of x with mean 0 and standard deviation 1, constant ones left out."""
     columns = []
     for j in range(x.shape[1]):
-        column = x[:, j]
-        spread = standard_deviation(column)
-        if not is_constant(column) and spread > 0:
-            columns.append(column / spread - mean(column) / spread)
+        scaled = x[:, j] / scale_of(x[:, j])  # by a power of two, so that nothing overflows and no digit is lost
+        shifted = scaled - scaled[:1]  # before any division, which would round away small differences of large values
+        spread = standard_deviation(shifted)
+        if spread > 0:
+            columns.append((shifted - mean(shifted)) / spread)
     return np.column_stack(columns) if columns else np.zeros((x.shape[0], 0))
 
 
@@ -35,7 +36,7 @@ def mdav_groups(x: Array, *, k: int) -> Groups:
     """
     n = x.shape[0]
     if k > n:
-        raise ParameterError(f"k = {k} is larger than the number of records, {n}")
+        raise ParameterError(f"k = {k} is larger than the number of records, {n}; choose a smaller k")
     z = np.ascontiguousarray(standardised(x))
     if z.shape[1] == 0:
         return groups_in_order(np.zeros(n), k=k)
@@ -100,7 +101,7 @@ def groups_in_order(score: Array, *, k: int) -> Groups:
     """Groups of k records in the order of a score (ties by row); the last has k to 2k - 1."""
     n = score.size
     if k > n:
-        raise ParameterError(f"k = {k} is larger than the number of records, {n}")
+        raise ParameterError(f"k = {k} is larger than the number of records, {n}; choose a smaller k")
     groups = np.empty(n, dtype=np.int64)
     groups[np.argsort(score, kind="stable")] = np.minimum(np.arange(n) // k, n // k - 1)
     return groups

@@ -111,7 +111,7 @@ def pair(
     notes: list[str] = []
     masked = _with_orders_of(original, masked)
     names = _common_columns(original, masked, columns, key, notes)
-    x, y = _matrix(original, names), _matrix(masked, names)
+    x, y = _matrix(original, names, what="original"), _matrix(masked, names, what="masked")
     rows_x, rows_y = np.arange(len(original)), np.arange(len(masked))
     how: Mapping_ = "rows"
     if sum((key is not None, order is not None, not mapping)) > 1:
@@ -213,10 +213,13 @@ def _with_orders_of(original: Table, masked: Table) -> Table:
     return Table(masked.native, schema=replace(masked.schema, levels=levels), decimal=masked.decimal)
 
 
-def _matrix(table: Table, names: Sequence[str]) -> Array:
+def _matrix(table: Table, names: Sequence[str], *, what: str) -> Array:
     matrix = np.empty((len(table), len(names)), order="F")
-    for j, name in enumerate(names):
-        matrix[:, j] = table.values(name)
+    try:
+        for j, name in enumerate(names):
+            matrix[:, j] = table.values(name)
+    except TableError as error:
+        raise TableError(f"{what} table, {error}") from None
     return matrix
 
 

@@ -169,6 +169,17 @@ def test_what_users_can_do_is_told(table: pa.Table) -> None:
     assert "rv.correct" not in told(Plan.of("permute"))
 
 
+def test_users_are_told_when_missing_cells_took_part(table: pa.Table) -> None:
+    def told(plan: Plan) -> bool:
+        return "missing cells stood" in "\n".join(rv.mask(data, plan, seed=1).manifest["for_users"])
+
+    data = table.append_column("GAPS", pa.array([None, *range(1, 40)], pa.float64()))
+    assert told(Plan.of("ipso"))
+    assert told(Plan.of("ipso", given=["GAPS"]))
+    assert not told(Plan.of("ipso", columns=["A", "B"]))
+    assert not told(Plan.of("additive_noise"))
+
+
 def test_the_secret_comes_back_from_json(table: pa.Table) -> None:
     release = rv.mask(table, Plan.of("additive_noise").then("record_shuffle"), seed=HEX)
     text = release.secret.to_json()

@@ -28,11 +28,13 @@ def test_five_records_by_hand() -> None:
     e, f = ndtri(stream.random(5)), ndtri(stream.random(5))
     noise = 10 * np.sqrt(2) * (e + f) / np.sqrt(2)
     x = np.column_stack([A, 2 * A])
-    made = correlated_noise(x, gamma=0.25, rng=Seed.of(1).stream("a"))
+    made = correlated_noise(x, np.isnan(x), gamma=0.25, rng=Seed.of(1).stream("a"))
     assert np.allclose(made, np.column_stack([A + 0.5 * noise, 2 * A + 0.5 * 2 * noise]), rtol=1e-13)
     # uncorrelated columns: each gets its own
     b = np.array([1.0, 1.0, 1.0, -1.5, -1.5])  # sum of products with A - 30 is 0
-    made = correlated_noise(np.column_stack([A, b]), gamma=1.0, rng=Seed.of(1).stream("a"))
+    made = correlated_noise(
+        np.column_stack([A, b]), np.zeros((len(A), 2), dtype=bool), gamma=1.0, rng=Seed.of(1).stream("a")
+    )
     assert np.allclose(made, np.column_stack([A + 10 * np.sqrt(2) * e, b + np.sqrt(1.5) * f]), rtol=1e-13)
 
 
@@ -51,7 +53,7 @@ def test_the_noise_is_normal_with_the_declared_covariance() -> None:
     rng = np.random.default_rng(0)
     n, gamma = 40_000, 0.3
     x = np.asfortranarray(rng.exponential(1.0, (n, 3)) @ np.array([[1.0, 0.5, 0], [0, 2, 1], [0, 0, 5]]))
-    noise = correlated_noise(x, gamma=gamma, rng=Seed.of(2).stream("a")) - x
+    noise = correlated_noise(x, np.isnan(x), gamma=gamma, rng=Seed.of(2).stream("a")) - x
     independent = noise @ np.linalg.inv(np.linalg.cholesky(gamma * np.cov(x.T, bias=True))).T
     for column in independent.T:
         assert stats.kstest(column, "norm").pvalue > FALSE_ALARM
@@ -71,9 +73,11 @@ def test_what_adds_up_exactly_adds_up_in_the_release(reference_data: Callable[[s
 
 def test_a_constant_column_stays_and_changes_nothing_else() -> None:
     x = np.column_stack([A, np.full(5, 0.1)])
-    made = correlated_noise(x, gamma=1.0, rng=Seed.of(1).stream("a"))
+    made = correlated_noise(x, np.isnan(x), gamma=1.0, rng=Seed.of(1).stream("a"))
     assert made[:, 1].tolist() == [0.1] * 5
-    assert np.array_equal(made[:, 0], correlated_noise(x[:, :1], gamma=1.0, rng=Seed.of(1).stream("a"))[:, 0])
+    assert np.array_equal(
+        made[:, 0], correlated_noise(x[:, :1], np.isnan(x[:, :1]), gamma=1.0, rng=Seed.of(1).stream("a"))[:, 0]
+    )
 
 
 def test_the_correction_is_the_inverse_of_what_the_noise_does() -> None:
@@ -98,3 +102,12 @@ def test_a_user_gets_the_covariance_back() -> None:
     wanted = np.cov(np.array([data["A"], data["B"]]), bias=True)
     assert found.covariance == pytest.approx(wanted, abs=5.5 * 2 * 1.8 * np.sqrt(2 / n))
     assert not np.allclose(found.released_covariance, wanted, rtol=0.1)
+
+
+def test_missing_cells_do_not_shrink_the_noise_nor_spoil_the_correction() -> None:
+    rng = np.random.default_rng(1)
+    n, true = 100_000, np.array([[1.0, 0.6], [0.6, 1.0]])
+    x = rng.multivariate_normal([0.0, 0.0], true, size=n)
+    data = pa.table({"A": pa.array(x[:, 0], mask=rng.random(n) < 0.5), "B": x[:, 1]})
+    release = rv.mask(data, "correlated_noise", gamma=1.0, seed=1)
+    assert np.allclose(rv.correct(release.data, release.manifest).covariance, true, atol=0.05)

@@ -21,7 +21,7 @@ X = np.column_stack([[30.0, 10.0, 50.0, 20.0, 40.0], [1.0, -2.0, 4.0, 0.0, 2.0]]
 def test_five_records_by_hand() -> None:
     stream = Seed.of(1).stream("a")
     sign = np.array([1.0 if word >= 2**63 else -1.0 for word in stream.bits(5).tolist()])
-    made = hohne_noise(X, s=0.2, rng=Seed.of(1).stream("a")).values
+    made = hohne_noise(X, np.isnan(X), s=0.2, rng=Seed.of(1).stream("a")).values
     for j in range(2):
         noisy = X[:, j] * (1 + sign * np.abs(0.2 * ndtri(stream.random(5))))
         wanted = (noisy - noisy.mean()) * X[:, j].std() / noisy.std() + X[:, j].mean()
@@ -32,7 +32,7 @@ def test_five_records_by_hand() -> None:
 def test_means_and_variances_are_kept(scale: float) -> None:
     rng = np.random.default_rng(0)
     x = np.asfortranarray(rng.lognormal(size=(500, 3)) - [0.0, 1.0, 0.0]) * scale
-    made = hohne_noise(x, s=0.7, rng=Seed.of(1).stream("a")).values / scale
+    made = hohne_noise(x, np.isnan(x), s=0.7, rng=Seed.of(1).stream("a")).values / scale
     assert np.allclose(made.mean(axis=0), (x / scale).mean(axis=0), rtol=1e-12)
     assert np.allclose(made.var(axis=0), (x / scale).var(axis=0), rtol=1e-12)
 
@@ -41,7 +41,7 @@ def test_all_values_of_a_record_go_the_same_way_by_the_declared_amounts() -> Non
     n, s = 40_000, 0.1
     x = np.random.default_rng(0).uniform(1.0, 2.0, (n, 2))
     x[0] = 0.0  # stays 0 before shifting, so that it tells the shift
-    made = hohne_noise(x, s=s, rng=Seed.of(3).stream("a")).values
+    made = hohne_noise(x, np.isnan(x), s=s, rng=Seed.of(3).stream("a")).values
     factor = (made[1:] - made[0]) / x[1:]  # 1 + sign |e|, which is N(1, s^2), times the scaling
     relative = factor / factor.mean(axis=0) - 1
     for column in relative.T:
@@ -56,11 +56,11 @@ def test_all_values_of_a_record_go_the_same_way_by_the_declared_amounts() -> Non
 
 def test_constant_columns_and_single_records_stay_and_say_so() -> None:
     x = np.column_stack([X[:, 0], np.full(5, 0.1)])
-    made = hohne_noise(x, rng=Seed.of(1).stream("a"))
+    made = hohne_noise(x, np.isnan(x), rng=Seed.of(1).stream("a"))
     assert made.values[:, 1].tolist() == [0.1] * 5
     assert made.notes == ("constant columns, which stay as they are because their mean is kept: 1",)
-    assert hohne_noise(X, rng=Seed.of(1).stream("a")).notes == ()
-    assert hohne_noise(X[:1], rng=Seed.of(1).stream("a")).values.tolist() == X[:1].tolist()
+    assert hohne_noise(X, np.isnan(X), rng=Seed.of(1).stream("a")).notes == ()
+    assert hohne_noise(X[:1], np.isnan(X[:1]), rng=Seed.of(1).stream("a")).values.tolist() == X[:1].tolist()
 
 
 def test_no_noise_is_the_original_and_columns_have_their_own() -> None:
@@ -68,3 +68,13 @@ def test_no_noise_is_the_original_and_columns_have_their_own() -> None:
     made = rv.mask(data, "hohne_noise", s={"A": 0.0, "B": 0.5}, seed=1).data
     assert made["A"].to_pylist() == X[:, 0].tolist()
     assert made["B"].to_pylist() != X[:, 1].tolist()
+
+
+def test_missing_cells_are_in_no_mean_or_variance() -> None:
+    x = np.random.default_rng(2).lognormal(size=(40, 2))
+    data = pa.table({"A": [None if i % 4 == 0 else x[i, 0] for i in range(40)], "B": x[:, 1]})
+    made = rv.mask(data, "hohne_noise", s=0.5, seed=1).data
+    for name in data.column_names:
+        before, after = (np.array(table[name].drop_null().to_pylist()) for table in (data, made))
+        assert before.size == after.size
+        assert np.allclose([after.mean(), after.var()], [before.mean(), before.var()], rtol=1e-12)

@@ -154,6 +154,12 @@ def test_constant_columns_one_group_and_one_record() -> None:
     assert mdav(np.array([[3.0, 4.0]]), k=1).tolist() == [[3.0, 4.0]]
 
 
+@pytest.mark.parametrize("offset", [1e6, 1e12, 1e15])
+def test_small_differences_of_large_values_make_the_same_groups(offset: float) -> None:
+    x = np.asfortranarray(np.random.default_rng(1).integers(0, 50, size=(300, 2)).astype(float))
+    assert mdav_groups(x + offset, k=4).tolist() == mdav_groups(x, k=4).tolist()
+
+
 def test_k_larger_than_the_table_is_refused() -> None:
     with pytest.raises(ParameterError, match=r"k = 5 is larger than the number of records, 4"):
         rv.mask(pa.table({"A": [1.0, 2.0, 3.0, 4.0]}), "mdav", k=5)
@@ -169,6 +175,7 @@ def test_the_manifest_promises_k_anonymity_only_where_it_holds() -> None:
     assert "A, B, C with at least 2 others" in sentence
     assert promised(rv.Plan.of("mdav", k=3).then("round")) == [sentence]
     assert promised(rv.Plan.of("mdav", k=3, block=1)) == []
+    assert promised(rv.Plan.of("mdav", k=1)) == []
     assert promised(rv.Plan.of("mdav", k=3).then("additive_noise")) == []
     assert promised(rv.Plan.of("mdav", k=3).then("reverse_map")) == []
 

@@ -3,7 +3,7 @@
 >>> import numpy as np
 >>> from rankveil.seeds import Seed
 >>> x = np.column_stack([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]])
->>> y = correlated_noise(x, gamma=0.5, rng=Seed.of(1).stream("noise"))
+>>> y = correlated_noise(x, np.isnan(x), gamma=0.5, rng=Seed.of(1).stream("noise"))
 >>> np.allclose(y[:, 1], 2 * y[:, 0])  # what holds exactly between columns holds between masked ones
 True
 """
@@ -14,9 +14,19 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankveil.catalogue import EACH, Array, Range, method
-from rankveil.multivariate import by_column, combined, correlation, normal_draws, root, standardised
+from rankveil.multivariate import (
+    by_column,
+    combined,
+    correlation,
+    gram,
+    nearest_correlation,
+    normal_draws,
+    root,
+    standardised,
+)
 from rankveil.seeds import Stream
 
 
@@ -31,6 +41,7 @@ from rankveil.seeds import Stream
 )
 def correlated_noise(
     x: Array,
+    missing: NDArray[np.bool_],
     *,
     gamma: Annotated[float, Range(0), "noise variance as a multiple of the column's own", EACH] = 0.1,
     rng: Stream,
@@ -39,11 +50,21 @@ def correlated_noise(
 
     The noise is D R^(1/2) e, with the standard deviations D, the root of the correlations R by eigenvalues, and e
     standard normal. With its own gamma in a column, its noise is sqrt(gamma_j) times that of N(0, Sigma).
-    A constant column stays as it is.
+    A constant column stays as it is. With missing cells, variances are those of the values that are there, and
+    correlations those of the records that have both values, made positive semidefinite.
     """
     table = standardised(x)
-    noise = combined(normal_draws(rng, x.shape), root(correlation(table.z)))
-    scale = np.sqrt(np.broadcast_to(gamma, x.shape[1])) * table.spread
+    spread, dependence = table.spread, correlation(table.z)
+    if missing.any():  # cells at the mean add to the number of records and to no sum
+        there = np.asfortranarray(~missing, dtype=np.float64)
+        both = np.maximum(gram(there, there), 1.0) / len(x)
+        alone = np.sqrt(np.diag(both))
+        spread = spread / alone
+        dependence = np.clip(dependence * np.outer(alone, alone) / both, -1.0, 1.0)
+        np.fill_diagonal(dependence, 1.0)
+        dependence = nearest_correlation(dependence)
+    noise = combined(normal_draws(rng, x.shape), root(dependence))
+    scale = np.sqrt(np.broadcast_to(gamma, x.shape[1])) * spread
     return by_column(lambda j: x[:, j] + scale[j] * noise[:, j], shape=x.shape)
 
 

@@ -3,7 +3,7 @@
 >>> import numpy as np
 >>> from rankveil.seeds import Seed
 >>> x = np.array([[1.0], [2.0], [6.0]])
->>> y = hohne_noise(x, s=0.3, rng=Seed.of(1).stream("noise")).values
+>>> y = hohne_noise(x, np.isnan(x), s=0.3, rng=Seed.of(1).stream("noise")).values
 >>> np.allclose([y.mean(), y.var()], [x.mean(), x.var()])
 True
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankveil.catalogue import EACH, Array, Outcome, Range, method
 from rankveil.moments import is_constant, mean, scale_of, standard_deviation
@@ -30,6 +31,7 @@ from rankveil.seeds import Stream
 )
 def hohne_noise(
     x: Array,
+    missing: NDArray[np.bool_],
     *,
     s: Annotated[float, Range(0), "standard deviation of the relative noise", EACH] = 0.3,
     rng: Stream,
@@ -38,7 +40,7 @@ def hohne_noise(
 
     Then every column is shifted and scaled back: (y - mean_y) sd_x / sd_y + mean_x. A constant column, and so a
     single record, has nothing but its mean to keep and stays as it is. A column whose noise made it constant can
-    take the mean only.
+    take the mean only. Means and variances are those of the values that are not missing.
     """
     sign = np.where(rng.bits(x.shape[0]) >> np.uint64(63), 1.0, -1.0)
     size = np.broadcast_to(s, x.shape[1])
@@ -51,10 +53,11 @@ def hohne_noise(
         scale = scale_of(x[:, j])  # numbers near the largest would overflow on the way
         scaled = x[:, j] / scale
         noisy = scaled * (1 + sign * np.abs(size[j] * draws[:, j]))
-        spread = standard_deviation(noisy)
+        there = ~missing[:, j]  # a missing cell only stands at the mean: it is in no mean or variance of the release
+        spread = standard_deviation(noisy[there])
         lost[j] = spread == 0
-        factor = standard_deviation(scaled) / spread if spread > 0 else 0.0
-        restored: Array = (noisy - mean(noisy)) * factor + mean(scaled)
+        factor = standard_deviation(scaled[there]) / spread if spread > 0 else 0.0
+        restored: Array = (noisy - mean(noisy[there])) * factor + mean(scaled[there])
         return restored * scale
 
     made = by_column(column, shape=x.shape)

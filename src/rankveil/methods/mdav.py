@@ -78,8 +78,8 @@ def blocks(columns: int, size: int) -> list[slice]:
 
 @mdav.guarantees
 def _(parameters: Mapping[str, Mapping[str, Any]], counts: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """k-anonymity when all masked columns are in one block."""
+    """k-anonymity when all masked columns are in one block; k = 1 promises nothing."""
     names, given = list(parameters), next(iter(parameters.values()))
-    if len(blocks(len(names), given["block"])) > 1:
+    if given["k"] == 1 or len(blocks(len(names), given["block"])) > 1:
         return []
     return [f"every record shares its values of {', '.join(names)} with at least {given['k'] - 1} others (k-anonymity)"]

@@ -14,7 +14,7 @@ from rankveil.seeds import Stream
     kinds=("numeric", "ordinal", "nominal"),
     mapping="reordered",
     marginals="kept",
-    tells="records are the original ones in another order: all analyses that do not use the order are exact",
+    tells="records were put in another order, which changes no analysis that does not use the order",
 )
 def record_shuffle(records: int, *, rng: Stream) -> Order:
     """Whole records in random order, every column with them: a trivial permutation that protects nobody."""
