@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import operator
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from rankveil import catalogue
 from rankveil.catalogue import Array, Measure, Value, get_measure
 from rankveil.errors import NotApplicableError, ParameterError
-from rankveil.execute import in_threads
-from rankveil.pairing import Pair, View, pair_tables
+from rankveil.measuring import Measuring, Settings
+from rankveil.pairing import Pair, pair_tables
 from rankveil.ranks import rank_changes
 from rankveil.table import listed
+
+Progress = Callable[[int, int], None]
+"""Called with how much is done and how much there is."""
 
 AUDIT_SCHEMA = "rankveil/audit/1"
 
@@ -161,19 +163,38 @@ class Audit:
         return f"<table><tr><th>measure</th><th></th><th>value</th><th>better</th></tr>{lines}</table>"
 
 
-def measure_pair(pair: Pair, *, names: Sequence[str] | None = None, gates: Sequence[str] = ()) -> Audit:
+def measure_pair(
+    pair: Pair,
+    *,
+    names: Sequence[str] | None = None,
+    gates: Sequence[str] = (),
+    settings: Settings | None = None,
+    target: str | None = None,
+    nearest: bool = False,
+    progress: Progress | None = None,
+) -> Audit:
     """Every chosen measure (all by default) of a pair; what does not apply is recorded, not raised."""
     rules = [Gate.parse(rule) for rule in listed(gates)]
     chosen = list(catalogue.measures()) if names is None else list(dict.fromkeys(listed(names)))
     chosen += [rule.measure for rule in rules if rule.measure not in chosen]
-    entries = [get_measure(name) for name in chosen]
+    for name in chosen:
+        get_measure(name)
+    measuring = Measuring(pair, settings=settings, target=target, nearest=nearest)
     values: dict[str, Value] = {}
     not_applicable: dict[str, str] = {}
-    for entry in entries:
-        try:
-            values[entry.id] = _checked(entry, _evaluate(entry, pair))
-        except NotApplicableError as why:
-            not_applicable[entry.id] = str(why)
+    for number, name in enumerate(chosen):
+        if progress is not None:
+            progress(number, len(chosen))
+        some, without = measuring.all([name])
+        values |= some
+        not_applicable |= without
+    domains = {
+        level: part if isinstance(part, str) else Measuring(part, settings=settings, target=target, nearest=nearest)
+        for level, part in pair.domains().items()
+    }
+    for name in values if domains else ():
+        if get_measure(name).family in ("loss", "utility"):
+            values[name] = _with_domains(values[name], name, domains)
     made = Audit(
         records=len(pair),
         attributes=pair.names,
@@ -183,64 +204,27 @@ def measure_pair(pair: Pair, *, names: Sequence[str] | None = None, gates: Seque
         notes=[*pair.notes, *(f"{name}: {note}" for name, value in values.items() for note in value.notes)],
         pair=pair,
     )
+    if domains:
+        assert pair.by is not None
+        made.notes.append(f"losses and utilities are also given by {pair.by.column}, in {len(domains)} subdomains")
     made.gates = [rule.judge(values[rule.measure].value if rule.measure in values else None) for rule in rules]
     return made
 
 
-def _evaluate(entry: Measure, pair: Pair) -> Value:
-    if entry.mapping and pair.mapping == "none":
-        raise NotApplicableError("it needs to know which masked record derives from which original one")
-    if entry.per == "table":
-        return _run(entry, pair.table, pair, "table")
-    return _per_attribute(entry, pair)
-
-
-def _run(entry: Measure, view: View, pair: Pair, name: str) -> Value:
-    if len(view) == 0:
-        raise NotApplicableError("no record has the values that it needs")
-    drawn = {}
-    if "rng" in inspect.signature(entry.function).parameters:
-        drawn["rng"] = pair.seed.stream("measure", entry.id, name)
-    made = entry(*(getattr(view, need) for need in entry.needs), **drawn)
-    return made if isinstance(made, Value) else Value(float(made))
-
-
-def _per_attribute(entry: Measure, pair: Pair) -> Value:
-    """Every attribute on its own records; the headline is their mean, maximum or minimum."""
-
-    def attempt(j: int) -> Value | str:
+def _with_domains(value: Value, name: str, domains: Mapping[str, Measuring | str]) -> Value:
+    """A value with the same measure on every subdomain in its details (Winkler's analytical validity)."""
+    by: dict[str, Any] = {}
+    for level, part in domains.items():
+        if isinstance(part, str):
+            by[level] = {"value": None, "not_applicable": part}
+            continue
+        made: dict[str, Any] = {"records": len(part.pair)}
         try:
-            return _run(entry, pair.columns[j], pair, pair.names[j])
+            made["value"] = part.value(name).value
         except NotApplicableError as why:
-            return str(why)
-
-    made = in_threads(attempt, range(len(pair.names)), size=pair.x.size)
-    done = {name: value for name, value in zip(pair.names, made, strict=True) if isinstance(value, Value)}
-    skipped = {name: value for name, value in zip(pair.names, made, strict=True) if isinstance(value, str)}
-    if not done:
-        raise NotApplicableError(f"in no column: {next(iter(skipped.values()))}")
-    numbers = [value.value for value in done.values()]
-    headline = {"mean": math.fsum(numbers) / len(numbers), "max": max(numbers), "min": min(numbers)}[entry.headline]
-    details: dict[str, Any] = {"per_attribute": {name: value.value for name, value in done.items()}}
-    for key in next(iter(done.values())).details:
-        details[key] = {name: value.details[key] for name, value in done.items()}
-    lengths = {name: len(view) for name, view in zip(pair.names, pair.columns, strict=True)}
-    if any(length != len(pair) for length in lengths.values()):
-        details["records"] = lengths
-        details["left_out"] = {name: len(pair) - length for name, length in lengths.items()}
-    if skipped:
-        details["not_applicable"] = skipped
-    notes = tuple(f"column {name} left out: {why}" for name, why in skipped.items())
-    return Value(headline, details, notes)
-
-
-def _checked(entry: Measure, value: Value) -> Value:
-    """A number within the declared bounds: anything else is a mistake of the measure, not a result."""
-    low, high = entry.bounds
-    slack = 1e-9
-    if not (low - slack <= value.value <= high + slack):
-        raise ArithmeticError(f"{entry.id} gave {value.value}, outside its bounds {low} to {high}")
-    return value
+            made |= {"value": None, "not_applicable": str(why)}
+        by[level] = made
+    return Value(value.value, {**value.details, "by": by}, value.notes)
 
 
 def audit(
@@ -249,10 +233,85 @@ def audit(
     *,
     measures: Sequence[str] | None = None,
     fail_if: Sequence[str] = (),
+    settings: Settings | None = None,
+    target: str | None = None,
+    pair: Literal["nearest"] | None = None,
+    progress: Progress | None = None,
     **matching: Any,
 ) -> Audit:
     """Every measure that applies to a release, made by whatever tool.
 
-    `matching` says how the tables belong together: columns, key, mapping, secret, seed, and the columns' schema.
+    `masked` may be a list of several masked versions: every measure is then their mean, with its standard deviation and
+    interval. `settings` are parameters of measures, as in `{"um": {"basis": "values"}}`; `target` names the column of
+    a stated use; `pair="nearest"` lets losses pair the records of tables that do not correspond. `matching` says how
+    the tables belong together: columns, key, mapping, secret, by, seed, and the columns' schema.
     """
-    return measure_pair(pair_tables(original, masked, **matching), names=measures, gates=fail_if)
+    if pair not in (None, "nearest"):
+        raise ParameterError(f"pair must be nearest or left out, not {pair!r}")
+    asked: dict[str, Any] = {"settings": settings, "target": target, "nearest": pair == "nearest"}
+    if not isinstance(masked, list | tuple):
+        both = pair_tables(original, masked, **matching)
+        return measure_pair(both, names=measures, gates=fail_if, progress=progress, **asked)
+    if not masked:
+        raise ParameterError("there is no masked table to measure")
+    secrets = matching.pop("secret", None)
+    secrets = list(secrets) if isinstance(secrets, list | tuple) else [secrets] * len(masked)
+    if len(secrets) != len(masked):
+        raise ParameterError(f"{len(masked)} masked tables need as many secrets, not {len(secrets)}")
+    made: list[Audit] = []
+    for number, (each, secret) in enumerate(zip(masked, secrets, strict=True)):
+        both = pair_tables(original, each, secret=secret, beside=made[0].pair if made else None, **matching)
+        made.append(measure_pair(both, names=measures, gates=fail_if, progress=_part(progress, number, len(masked)), **asked))
+    return combined(made, gates=fail_if)
+
+
+def _part(progress: Progress | None, number: int, parts: int) -> Progress | None:
+    """The progress of one part of several."""
+    if progress is None:
+        return None
+    return lambda done, total: progress(number * total + done, parts * total)
+
+
+def combined(made: Sequence[Audit], *, gates: Sequence[str] = ()) -> Audit:
+    """Audits of several masked versions of one original as one: the mean of every measure, and how it varies."""
+    first = made[0]
+    values: dict[str, Value] = {}
+    not_applicable: dict[str, str] = {}
+    notes = [f"every value is the mean of {len(made)} masked versions"]
+    for name in [*first.values, *first.not_applicable]:
+        some = [each.values[name].value for each in made if name in each.values]
+        if not some:
+            not_applicable[name] = first.not_applicable[name]
+            continue
+        if len(some) < len(made):
+            notes.append(f"{name} applies to {len(some)} of the {len(made)} masked versions, and is their mean")
+        values[name] = Value(math.fsum(some) / len(some), _spread(get_measure(name), some))
+    for note in dict.fromkeys(note for each in made for note in each.notes):
+        count = sum(note in each.notes for each in made)
+        notes.append(note if count == len(made) else f"{note} (in {count} of {len(made)} versions)")
+    whole = Audit(
+        records=first.records,
+        attributes=first.attributes,
+        mapping=first.mapping,
+        values=values,
+        not_applicable=not_applicable,
+        notes=notes,
+        pair=first.pair,
+    )
+    rules = [Gate.parse(rule) for rule in listed(gates)]
+    whole.gates = [rule.judge(values[rule.measure].value if rule.measure in values else None) for rule in rules]
+    return whole
+
+
+def _spread(entry: Measure, some: Sequence[float]) -> dict[str, Any]:
+    """Standard deviation of replicates and the 95 % interval of their mean (Student's t), within the bounds."""
+    details: dict[str, Any] = {"replicates": list(some), "sd": None, "interval": None}
+    if len(some) > 1:
+        from scipy.stats import t
+
+        mean = math.fsum(some) / len(some)
+        sd = math.sqrt(math.fsum((each - mean) ** 2 for each in some) / (len(some) - 1))
+        reach = float(t.ppf(0.975, len(some) - 1)) * sd / math.sqrt(len(some))
+        low, high = entry.bounds
+        details |= {"sd": sd, "interval": [max(mean - reach, low), min(mean + reach, high)]}
+    return details

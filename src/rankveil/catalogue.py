@@ -24,8 +24,9 @@ from rankveil.errors import ParameterError, suggestion
 Array = NDArray[np.float64]
 
 REQUIRED = inspect.Parameter.empty
-_PROVIDED = ("rng", "attributes", "names")
-"""Keyword arguments that a plan does not set: the stream of draws, how many columns the step masks, their names."""
+_PROVIDED = ("rng", "attributes", "names", "target")
+"""Keyword arguments that people do not set: the stream of draws, how many columns there are, their names, and for a
+measure which of them (from 0) is the target of the stated use, None when there is none."""
 
 
 class _Each:
@@ -320,14 +321,20 @@ class Measure(Entry[Callable[..., Any]]):
     bounds: tuple[float, float] = (0.0, math.inf)
     mapping: bool = True
     """Whether it needs to know which masked record derives from which original one."""
+    equal: bool = True
+    """Whether it needs as many masked records as original ones."""
     per: Literal["column", "table"] = "table"
     headline: Literal["mean", "max", "min"] = "mean"
     """How the per-attribute values of a `per="column"` measure become one number."""
 
-    def __call__(self, *data: Any, rng: Any = None, **given: Any) -> Any:
+    def __call__(
+        self, *data: Any, rng: Any = None, names: tuple[str, ...] = (), target: int | None = None, **given: Any
+    ) -> Any:
         """Run on arrays, parameters checked."""
-        drawn = {"rng": rng} if "rng" in inspect.signature(self.function).parameters else {}
-        return self.function(*data, **self.bind(given), **drawn)
+        wanted = inspect.signature(self.function).parameters
+        provided = {"rng": rng, "names": names, "target": target}
+        provided = {name: value for name, value in provided.items() if name in wanted and name not in self.needs}
+        return self.function(*data, **self.bind(given), **provided)
 
     def describe(self) -> dict[str, Any]:
         """For `rankveil measures --json`."""
@@ -339,6 +346,7 @@ class Measure(Entry[Callable[..., Any]]):
             "better": self.better,
             "bounds": [bound if math.isfinite(bound) else None for bound in self.bounds],
             "needs_mapping": self.mapping,
+            "needs_equal_numbers": self.equal,
             "per": self.per,
             "headline": self.headline if self.per == "column" else None,
             "parameters": [parameter.describe() for parameter in self.parameters.values()],
@@ -383,9 +391,10 @@ E_ = TypeVar("E_", Method, Measure)
 def _discover(package: str, kind: type[E_]) -> Mapping[str, E_]:
     found: dict[str, E_] = {}
     for info in pkgutil.iter_modules(importlib.import_module(package).__path__):
-        for thing in vars(importlib.import_module(f"{package}.{info.name}")).values():
-            if isinstance(thing, kind) and found.setdefault(thing.id, thing) is not thing:
-                raise TypeError(f"two entries of the catalogue are called {thing.id}")
+        for value in vars(importlib.import_module(f"{package}.{info.name}")).values():
+            for thing in value if isinstance(value, tuple) else (value,):  # a family may be made in a loop
+                if isinstance(thing, kind) and found.setdefault(thing.id, thing) is not thing:
+                    raise TypeError(f"two entries of the catalogue are called {thing.id}")
     return types.MappingProxyType(dict(sorted(found.items())))
 
 

@@ -23,6 +23,9 @@ Array = NDArray[np.float64]
 NEGLIGIBLE = 1e-12
 """Eigenvalues, and lengths of what a regression leaves over, below this part of the largest are rounding."""
 
+FARTHEST = 1e100
+"""Standard deviations beyond which values are as good as infinitely far away; their squares can still be added."""
+
 _ROUNDS = 100
 """Of an iteration that converges long before."""
 
@@ -34,6 +37,21 @@ class Standardised:
     z: Array
     mean: Array
     spread: Array
+
+    def applied(self, values: Array) -> Array:
+        """Values of other records in the same units; 0 in a constant column, and never beyond `FARTHEST`."""
+
+        def column(j: int) -> Array:
+            if self.spread[j] == 0:
+                return np.zeros(len(values))
+            scale = max(scale_of(values[:, j]), scale_of(self.mean[j : j + 1]), scale_of(self.spread[j : j + 1]))
+            width = self.spread[j] / scale
+            with np.errstate(over="ignore", divide="ignore"):
+                moved = (values[:, j] / scale - self.mean[j] / scale) / (width if width > 0 else np.nextafter(0, 1))
+            found: Array = np.clip(moved, -FARTHEST, FARTHEST)
+            return found
+
+        return by_column(column, shape=values.shape)
 
     def restored(self, z: Array) -> Array:
         """Standardised values as values of the columns."""

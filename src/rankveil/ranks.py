@@ -16,25 +16,41 @@ Array = NDArray[np.float64]
 Order = NDArray[np.intp]
 
 
-def average_ranks(x: Array) -> Array:
-    """Ranks from 1, ties sharing their mean rank; a table is ranked column by column.
+def average_ranks(x: Array, *, order: Order | None = None) -> Array:
+    """Ranks from 1, ties sharing their mean rank; a table is ranked column by column, by its `orders` if known.
 
     >>> average_ranks(np.array([30.0, 10.0, 10.0, 20.0]))
     array([4. , 1.5, 1.5, 3. ])
     """
     if x.ndim == 1:
-        return _average_ranks(x)
+        return _average_ranks(x, np.argsort(x) if order is None else order)
     ranks = np.empty(x.shape, order="F")
 
     def rank(j: int) -> None:
-        ranks[:, j] = _average_ranks(x[:, j])
+        ranks[:, j] = _average_ranks(x[:, j], np.argsort(x[:, j]) if order is None else order[:, j])
 
     in_threads(rank, range(x.shape[1]), size=x.size)
     return ranks
 
 
-def _average_ranks(x: Array) -> Array:
-    order = np.argsort(x)
+def orders(x: Array) -> Order:
+    """For each column of a table its rows from the smallest value to the largest, ties in any order."""
+    order = np.empty(x.shape, dtype=np.intp, order="F")
+
+    def put(j: int) -> None:
+        order[:, j] = np.argsort(x[:, j])
+
+    in_threads(put, range(x.shape[1]), size=x.size)
+    return order
+
+
+def has_ties(x: Array, order: Order) -> bool:
+    """Whether a value stands in the column more than once, by the column's order."""
+    ordered = x[order]
+    return bool(np.any(ordered[1:] == ordered[:-1]))
+
+
+def _average_ranks(x: Array, order: Order) -> Array:
     starts, ends = tie_blocks(x[order])
     ranks = np.empty(x.size)
     if starts.size == x.size:
@@ -57,13 +73,15 @@ def tie_blocks(ordered: Array) -> tuple[Order, Order]:
     return np.concatenate(([0], cuts)), np.concatenate((cuts, [ordered.size]))
 
 
-def strict_order(x: Array, *, ties: NDArray[np.uint64]) -> Order:
+def strict_order(x: Array, *, ties: NDArray[np.uint64], order: Order | None = None) -> Order:
     """The rows from the smallest value to the largest, equal values in the order of their draws.
+
+    `order` is the column's order with ties in any order, when it is known.
 
     >>> strict_order(np.array([5.0, 1.0, 1.0]), ties=np.array([0, 9, 3], dtype=np.uint64))
     array([2, 1, 0])
     """
-    order = np.argsort(x)
+    order = np.argsort(x) if order is None else order.copy()
     starts, ends = tie_blocks(x[order])
     if starts.size == x.size:
         return order

@@ -101,7 +101,9 @@ def test_without_a_mapping_the_larger_table_is_sampled_and_said_so() -> None:
     both = paired(large, small, mapping=False, seed=1)
     assert both.mapping == "none"
     assert both.x.shape == both.y.shape == (30, 1)
-    assert both.notes == ["the original table was sampled from 100 down to 30 records, by the seed"]
+    assert both.notes == [
+        "where as many original as masked records are needed, 30 of the 100 original ones are used, drawn by the seed"
+    ]
     assert len(set(both.original.tolist())) == 30
     assert both.original.tolist() == sorted(both.original.tolist())
     assert np.array_equal(both.original, paired(large, small, mapping=False, seed=1).original)

@@ -1,0 +1,212 @@
+"""Two tables side by side, and what measures ask of them: ranks, moments, neighbours, each computed only once.
+
+A measure names what it works on by its positional arguments. A name that ends in `_x` is of the original table, one in
+`_y` of the masked one: `rank_x` is `Side.rank` of the original.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankveil import ranks
+from rankveil.canonical import Basis, orthonormal
+from rankveil.linkage import Linker
+from rankveil.multivariate import Standardised, by_column, correlation, gram, standardised
+from rankveil.seeds import Seed
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+
+class Side:
+    """One of the two tables: complete records, one column for each attribute."""
+
+    def __init__(self, values: Array) -> None:
+        self.values = values
+
+    def __len__(self) -> int:
+        return int(self.values.shape[0])
+
+    @cached_property
+    def order(self) -> Rows:
+        """For each column the rows from the smallest value to the largest."""
+        return ranks.orders(self.values)
+
+    @cached_property
+    def rank(self) -> Array:
+        """Average ranks, column by column."""
+        return ranks.average_ranks(self.values, order=self.order)
+
+    @cached_property
+    def sorted(self) -> Array:
+        """The values of each column in order."""
+        return by_column(lambda j: self.values[self.order[:, j], j], shape=self.values.shape)
+
+    @cached_property
+    def standardised(self) -> Standardised:
+        """The table with mean 0 and standard deviation 1 in every column, and what brings it back."""
+        return standardised(self.values)
+
+    @property
+    def standard(self) -> Array:
+        """(x - mean) / sd; 0 in a constant column."""
+        return self.standardised.z
+
+    @property
+    def mean(self) -> Array:
+        """The mean of each column."""
+        return self.standardised.mean
+
+    @property
+    def spread(self) -> Array:
+        """The population standard deviation of each column."""
+        return self.standardised.spread
+
+    @cached_property
+    def correlation(self) -> Array:
+        """The correlations of the columns; those of a constant column, with itself too, are 0."""
+        return correlation(self.standard)
+
+    @cached_property
+    def squares(self) -> Array:
+        """The mean of z_a^2 z_b^2 over the records, for each two standardised columns a and b."""
+        second = by_column(lambda j: self.standard[:, j] ** 2, shape=self.values.shape)
+        return gram(second, second) / len(self)
+
+    @cached_property
+    def cubes(self) -> Array:
+        """The mean of z_a^3 z_b over the records, for each two standardised columns a (rows) and b."""
+        third = by_column(lambda j: self.standard[:, j] ** 3, shape=self.values.shape)
+        return gram(third, self.standard) / len(self)
+
+    @cached_property
+    def rank_correlation(self) -> Array:
+        """The correlations of the ranks."""
+        return correlation(self.standard_rank)
+
+    @cached_property
+    def rank_basis(self) -> Basis:
+        """Orthonormal columns that span the centred ranks."""
+        return orthonormal(self.rank)
+
+    @property
+    def standard_rank(self) -> Array:
+        """Ranks with mean 0 and standard deviation 1."""
+        return standardised(self.rank).z
+
+
+class View:
+    """The original and the masked records that are compared; paired when row i of both is the same subject's."""
+
+    def __init__(
+        self,
+        x: Side,
+        y: Side,
+        *,
+        names: tuple[str, ...],
+        original: Rows,
+        masked: Rows,
+        paired: bool,
+        seed: Seed,
+    ) -> None:
+        self.sides = {"x": x, "y": y}
+        self.names = names
+        self.original, self.masked = original, masked
+        """The rows (from 0) of the original and of the masked table that stand here."""
+        self.paired = paired
+        self._seed = seed
+
+    def __len__(self) -> int:
+        return len(self.sides["x"])
+
+    def __getattr__(self, name: str) -> Any:
+        fact, _, side = name.rpartition("_")
+        if side not in ("x", "y") or fact.startswith("_"):
+            raise AttributeError(f"a view has no {name}")
+        return getattr(self.sides[side], fact)
+
+    @property
+    def x(self) -> Array:
+        """The original values."""
+        return self.sides["x"].values
+
+    @property
+    def y(self) -> Array:
+        """The masked values."""
+        return self.sides["y"].values
+
+    @property
+    def rows(self) -> Rows:
+        """The numbers of the original records, from 1 as in the file."""
+        return self.original + 1
+
+    @cached_property
+    def strict_order_y(self) -> Rows:
+        """For each column the rows from the smallest masked value to the largest, ties in the order of their draws."""
+        order: Rows = self.order_y
+        made = np.empty_like(order)
+        rows = int(self.masked.max(initial=-1)) + 1
+        for j, name in enumerate(self.names):
+            column = self.y[:, j]
+            if not ranks.has_ties(column, order[:, j]):
+                made[:, j] = order[:, j]
+                continue
+            draws = self._seed.stream("ties", name).bits(rows)[self.masked]
+            made[:, j] = ranks.strict_order(column, ties=draws, order=order[:, j])
+        return made
+
+    @cached_property
+    def z(self) -> Array:
+        """Reverse-mapped values: the original values in the order of the masked ones."""
+        return self._put(self.sorted_x)
+
+    @cached_property
+    def rank_z(self) -> Array:
+        """Average ranks of the reverse-mapped values."""
+        rank, order = self.rank_x, self.order_x
+        return self._put(by_column(lambda j: rank[order[:, j], j], shape=rank.shape))
+
+    def _put(self, in_order: Array) -> Array:
+        """What belongs to the ranks of the original, at the records that have these ranks in the masked table."""
+        if len(self.sides["x"]) != len(self.sides["y"]):
+            raise ValueError("reverse mapping needs as many masked values as original ones")
+
+        def column(j: int) -> Array:
+            put = np.empty(len(self))
+            put[self.strict_order_y[:, j]] = in_order[:, j]
+            return put
+
+        return by_column(column, shape=in_order.shape)
+
+    @cached_property
+    def scaled_y(self) -> Array:
+        """The masked values in the units of the original: (y - mean_x) / sd_x, 0 where the original is constant."""
+        return self.sides["x"].standardised.applied(self.y)
+
+    @cached_property
+    def euclidean_ranks(self) -> Linker:
+        """The rank vectors of the masked records, ready for questions by Euclidean distance."""
+        return Linker(np.ascontiguousarray(self.rank_y), metric="euclidean")
+
+    @cached_property
+    def maximum_ranks(self) -> Linker:
+        """The rank vectors of the masked records, ready for questions by the largest difference."""
+        return Linker(np.ascontiguousarray(self.rank_y), metric="maximum")
+
+
+class Column:
+    """One column of a view: whatever the view has for each column, of this one."""
+
+    def __init__(self, view: View, j: int) -> None:
+        self._view, self._j = view, j
+
+    def __len__(self) -> int:
+        return len(self._view)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._view, name)
+        return found if name in ("original", "masked", "rows", "paired") else found[..., self._j]
