@@ -16,7 +16,6 @@ import pytest
 import rankveil as rv
 from rankveil import catalogue
 
-pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
@@ -187,16 +186,6 @@ def run(code: str) -> str:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def test_without_scikit_learn_there_is_a_sentence() -> None:
-    said = run(
-        "import sys; sys.modules['sklearn'] = None; sys.modules['sklearn.base'] = None\n"
-        "import rankveil as rv\n"
-        "from rankveil import *\n"
-        "try:\n    rv.Masker('permute')\nexcept rv.RankveilError as error:\n    print(error)"
-    )
-    assert said == "rv.Masker needs scikit-learn, which is not installed: pip install 'rankveil[sklearn]'\n"
 
 
 def test_scikit_learn_is_loaded_only_for_it() -> None:

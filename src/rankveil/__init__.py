@@ -10,6 +10,7 @@ from rankveil._version import __version__
 if TYPE_CHECKING:
     from rankveil import catalogue, datasets
     from rankveil.auditing import Audit, audit
+    from rankveil.comparison import Comparison, compare
     from rankveil.errors import (
         FileError,
         FormatError,
@@ -34,6 +35,7 @@ _ROOMS = {
     "Attack": "people.intruder",
     "Audit": "auditing",
     "Certificate": "people.protector",
+    "Comparison": "comparison",
     "Corrected": "people.user",
     "FileError": "errors",
     "FormatError": "errors",
@@ -55,6 +57,7 @@ _ROOMS = {
     "attack": "people.intruder",
     "audit": "auditing",
     "certify": "people.protector",
+    "compare": "comparison",
     "correct": "people.user",
     "inspect": "inspection",
     "mask": "people.protector",
@@ -67,6 +70,7 @@ __all__ = [
     "Attack",
     "Audit",
     "Certificate",
+    "Comparison",
     "Corrected",
     "FileError",
     "FormatError",
@@ -90,6 +94,7 @@ __all__ = [
     "audit",
     "catalogue",
     "certify",
+    "compare",
     "correct",
     "datasets",
     "inspect",

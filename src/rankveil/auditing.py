@@ -8,12 +8,13 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from rankveil import catalogue
 from rankveil.catalogue import Array, Measure, Value, get_measure
 from rankveil.errors import NotApplicableError, ParameterError
 from rankveil.measuring import Measuring, Settings
+from rankveil.moments import of_replicates
 from rankveil.pairing import Pair, pair_tables
 from rankveil.ranks import rank_changes
 from rankveil.table import listed
@@ -108,17 +109,17 @@ class Audit:
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per measure, for tables."""
-        return [
-            {
-                "measure": name,
-                "title": get_measure(name).title,
-                "family": get_measure(name).family,
-                "value": value.value,
-                "better": get_measure(name).better,
-            }
-            for name, value in self.values.items()
-        ]
+        """One row per measure, for tables; those of several masked versions say how they vary."""
+        made = []
+        several = any("replicates" in value.details for value in self.values.values())
+        for name, value in self.values.items():
+            entry = get_measure(name)
+            row = {"measure": name, "title": entry.title, "family": entry.family, "value": value.value}
+            if several:
+                low, high = value.details["interval"] or (None, None)
+                row |= {"sd": value.details["sd"], "low": low, "high": high}
+            made.append({**row, "better": entry.better})
+        return made
 
     def to_frame(self) -> Any:
         """A data frame with one row per measure: pandas when it is installed, otherwise pyarrow."""
@@ -235,7 +236,7 @@ def audit(
     fail_if: Sequence[str] = (),
     settings: Settings | None = None,
     target: str | None = None,
-    pair: Literal["nearest"] | None = None,
+    pair: str | None = None,
     progress: Progress | None = None,
     **matching: Any,
 ) -> Audit:
@@ -261,7 +262,9 @@ def audit(
     made: list[Audit] = []
     for number, (each, secret) in enumerate(zip(masked, secrets, strict=True)):
         both = pair_tables(original, each, secret=secret, beside=made[0].pair if made else None, **matching)
-        made.append(measure_pair(both, names=measures, gates=fail_if, progress=_part(progress, number, len(masked)), **asked))
+        made.append(
+            measure_pair(both, names=measures, gates=fail_if, progress=_part(progress, number, len(masked)), **asked)
+        )
     return combined(made, gates=fail_if)
 
 
@@ -307,11 +310,7 @@ def _spread(entry: Measure, some: Sequence[float]) -> dict[str, Any]:
     """Standard deviation of replicates and the 95 % interval of their mean (Student's t), within the bounds."""
     details: dict[str, Any] = {"replicates": list(some), "sd": None, "interval": None}
     if len(some) > 1:
-        from scipy.stats import t
-
-        mean = math.fsum(some) / len(some)
-        sd = math.sqrt(math.fsum((each - mean) ** 2 for each in some) / (len(some) - 1))
-        reach = float(t.ppf(0.975, len(some) - 1)) * sd / math.sqrt(len(some))
+        mean, sd, reach = of_replicates(some)
         low, high = entry.bounds
         details |= {"sd": sd, "interval": [max(mean - reach, low), min(mean + reach, high)]}
     return details

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Generic, Self, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -14,8 +14,14 @@ _WORTH_A_THREAD = 20_000
 """Values below which starting threads costs more than it saves."""
 
 
+_limit: int | None = None
+"""How many cores a worker process may use: several of them share the machine."""
+
+
 def cores() -> int:
     """How many cores this process may use."""
+    if _limit is not None:
+        return _limit
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -33,3 +39,50 @@ def in_threads(function: Callable[[T], R], items: Iterable[T], *, size: int) -> 
         return list(pool.map(function, work))
     finally:  # after an error or Ctrl-C, what has not begun does not begin
         pool.shutdown(cancel_futures=True)
+
+
+class Workers(Generic[T]):
+    """Worker processes that each hold the same large thing and do tasks with it: it travels once, not with every task.
+
+    `task(shared, item)` must be a function of a module. With one worker everything runs here, at once.
+    """
+
+    def __init__(self, shared: T, *, count: int) -> None:
+        self._shared, self._count = shared, count
+        self._pool: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def submit(self, task: Callable[[T, Any], R], item: Any) -> Future[R]:
+        """The result of a task, when it is there."""
+        if self._count < 2:
+            done: Future[R] = Future()
+            done.set_result(task(self._shared, item))
+            return done
+        if self._pool is None:
+            from loky import ProcessPoolExecutor
+
+            self._pool = ProcessPoolExecutor(self._count, initializer=_hold, initargs=(self._shared,))
+        future: Future[R] = self._pool.submit(_with_held, task, item)
+        return future
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, kill_workers=kind is not None)
+
+
+_held: Any = None
+
+
+def _hold(shared: Any) -> None:
+    """A worker begins: it keeps what is shared, leaves Ctrl-C to the one who started it, and uses one core."""
+    global _held, _limit
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _held, _limit = shared, 1
+
+
+def _with_held(task: Callable[[Any, Any], R], item: Any) -> R:
+    return task(_held, item)

@@ -6,29 +6,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
-from rankveil.errors import ParameterError, RankveilError
+from rankveil.errors import ParameterError
 from rankveil.people.protector import mask
 from rankveil.plans import Plan
 from rankveil.table import Table
-
-try:
-    from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-except ImportError:  # the name Masker is there all the same, and says what is missing when it is called
-
-    class BaseEstimator:  # type: ignore[no-redef]
-        """In place of scikit-learn's."""
-
-        def __new__(cls, *given: Any, **more: Any) -> Any:
-            """Refuse."""
-            raise RankveilError("rv.Masker needs scikit-learn, which is not installed: pip install 'rankveil[sklearn]'")
-
-    class OneToOneFeatureMixin:  # type: ignore[no-redef]
-        """In place of scikit-learn's."""
-
-    class TransformerMixin:  # type: ignore[no-redef]
-        """In place of scikit-learn's."""
-
 
 _OWN = ("columns", "method", "seed")
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -44,3 +47,19 @@ def standard_deviation(x: Array) -> float:
 def is_constant(x: Array) -> bool:
     """Whether all values are the same."""
     return x.size == 0 or bool(np.all(x == x[0]))
+
+
+def of_replicates(values: Sequence[float]) -> tuple[float, float, float]:
+    """The mean of replicates, their standard deviation, and half the 95 % interval of the mean (Student's t).
+
+    >>> of_replicates([0.0, 2.0])[:2]
+    (1.0, 1.4142135623730951)
+    """
+    n = len(values)
+    centre = math.fsum(values) / n
+    sd = math.sqrt(math.fsum((value - centre) ** 2 for value in values) / max(n - 1, 1))
+    if sd == 0.0:
+        return centre, 0.0, 0.0
+    from scipy.stats import t
+
+    return centre, sd, float(t.ppf(0.975, n - 1)) * sd / math.sqrt(n)

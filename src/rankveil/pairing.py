@@ -51,7 +51,10 @@ class Pair:
     @cached_property
     def table(self) -> View:
         """The records that are complete in all columns."""
-        return self._view(slice(None), self.complete, beside=self.beside)
+        made = self._view(slice(None), self.complete)
+        if self.beside is not None and np.array_equal(self.beside.complete, self.complete):
+            made.sides["x"] = self.beside.table.sides["x"]
+        return made
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -105,14 +108,11 @@ class Pair:
         ours, theirs = by.original[original] == code, by.masked[masked] == code
         return _unpaired(self.names, x[ours], y[theirs], original[ours], masked[theirs], seed=self.seed, notes=[])
 
-    def _view(self, columns: slice, rows: NDArray[np.bool_], *, beside: Pair | None = None) -> View:
-        names = self.names[columns]
+    def _view(self, columns: slice, rows: NDArray[np.bool_]) -> View:
+        x, y = self.x[:, columns], self.y[:, columns]
         if rows.all():
-            parts = self.x[:, columns], self.y[:, columns], self.original, self.masked
-            same = beside is not None and len(beside.table) == len(self)
-            return self._make(*parts, names=names, shared=beside.table.sides["x"] if same and beside else None)
-        parts = self.x[rows][:, columns], self.y[rows][:, columns], self.original[rows], self.masked[rows]
-        return self._make(*parts, names=names)
+            return self._make(x, y, self.original, self.masked, names=self.names[columns])
+        return self._make(x[rows], y[rows], self.original[rows], self.masked[rows], names=self.names[columns])
 
     def _make(
         self,
@@ -123,10 +123,9 @@ class Pair:
         *,
         names: tuple[str, ...],
         paired: bool | None = None,
-        shared: Side | None = None,
     ) -> View:
         return View(
-            shared or Side(x),
+            Side(x),
             Side(y),
             names=names,
             original=original,

@@ -11,7 +11,10 @@ import pytest
 
 import rankveil as rv
 from rankveil.auditing import Gate
-from rankveil.errors import NotApplicableError, ParameterError
+from rankveil.catalogue import get_measure
+from rankveil.errors import NotApplicableError, PairError, ParameterError
+from rankveil.matching import MOST_DOMAINS
+from rankveil.pairing import pair_tables
 
 
 @pytest.fixture
@@ -22,7 +25,8 @@ def pair() -> tuple[pa.Table, pa.Table]:
 
 
 def test_every_measure_is_there_unless_some_are_asked_for(pair: Any) -> None:
-    assert set(rv.audit(*pair)) == set(rv.catalogue.measures())
+    made = rv.audit(*pair)
+    assert {*made, *made.not_applicable} == set(rv.catalogue.measures())
     some = rv.audit(*pair, measures=["permutation_level", "permutation_level"])
     assert list(some) == ["permutation_level"]
     with pytest.raises(ParameterError, match="spearman_risk was not asked for; this audit has permutation_level"):
@@ -118,3 +122,84 @@ def test_an_audit_shows_itself_as_a_frame_and_in_a_notebook(pair: Any) -> None:
 def test_an_audit_tells_itself_in_short_and_without_values(pair: Any) -> None:
     shown = repr(rv.audit(*pair, columns=["A", "B"], measures=["spearman_risk"]))
     assert shown == "Audit(5 records, spearman_risk 1)"
+
+
+def test_several_versions_give_means_deviations_and_intervals(pair: Any) -> None:
+    other = pa.table({**{name: pair[1][name] for name in ("B", "K")}, "A": pair[0]["A"]}).select(["A", "B", "K"])
+    made = rv.audit(pair[0], [pair[1], other], measures=["permutation_level"], fail_if=["permutation_level>0.03"])
+    one = rv.audit(*pair, measures=["permutation_level"])["permutation_level"]
+    details = made.values["permutation_level"].details
+    assert made["permutation_level"] == pytest.approx(one / 2)
+    assert details["replicates"] == [one, 0.0]
+    assert details["sd"] == pytest.approx(one / 2**0.5)
+    reach = 12.7062047 * one / 2  # Student's t for one degree of freedom, times sd / sqrt 2
+    assert details["interval"] == [0.0, pytest.approx(one / 2 + reach)]
+    assert not made.ok
+    assert list(made.to_frame().columns) == ["title", "family", "value", "sd", "low", "high", "better"]
+    json.dumps(made.to_dict(), allow_nan=False)
+    alone = rv.audit(pair[0], [pair[1]], measures=["permutation_level"])
+    assert alone["permutation_level"] == one
+    assert alone.values["permutation_level"].details["interval"] is None
+    with pytest.raises(ParameterError, match="no masked table"):
+        rv.audit(pair[0], [])
+
+
+def test_several_versions_share_the_work_on_the_original(pair: Any) -> None:
+    first = pair_tables(*pair)
+    second = pair_tables(pair[0], pair[0], beside=first)
+    assert second.table.sides["x"] is first.table.sides["x"]
+    assert pair_tables(pair[0], pair[0], columns=["A"], beside=first).table.sides["x"] is not first.table.sides["x"]
+
+
+@pytest.fixture
+def regions() -> tuple[pa.Table, pa.Table]:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 90))
+    region = np.repeat(["north", "south", "west"], 30)
+    original = pa.table({"A": x, "B": y, "R": region})
+    return original, pa.table({"A": np.where(region == "south", x + 5, x), "B": y})
+
+
+def test_losses_on_subdomains_are_those_of_the_subdomains_alone(regions: Any) -> None:
+    original, masked = regions
+    made = rv.audit(original, masked, by="R")
+    losses = [name for name in made if get_measure(name).family in ("loss", "utility")]
+    assert losses
+    for name in losses:
+        by = made.values[name].details["by"]
+        assert list(by) == ["north", "south", "west"]
+        for number, level in enumerate(by):
+            rows = slice(30 * number, 30 * number + 30)
+            part = rv.audit(
+                original.slice(rows.start, 30).drop_columns("R"), masked.slice(rows.start, 30), measures=[name]
+            )
+            assert by[level]["value"] == (None if name in part.not_applicable else pytest.approx(part[name], rel=1e-9))
+            assert by[level]["records"] == 30
+    assert "by" not in made.values["spearman_risk"].details
+    assert any("by R, in 3 subdomains" in note for note in made.notes)
+
+
+def test_subdomains_of_tables_that_do_not_correspond(regions: Any) -> None:
+    original, masked = regions
+    release = masked.append_column("R", original["R"]).slice(10, 70)
+    made = rv.audit(original, release, by="R", mapping=False)
+    name = next(name for name in made if not get_measure(name).equal)
+    assert [each["records"] for each in made.values[name].details["by"].values()] == [20, 30, 20]
+    with pytest.raises(PairError, match="column R in the masked table"):
+        rv.audit(original, masked, by="R", mapping=False)
+    with pytest.raises(PairError, match="no column X to form subdomains by"):
+        rv.audit(original, masked, by="X")
+    many = pa.table({"A": np.arange(MOST_DOMAINS + 1.0)})
+    with pytest.raises(PairError, match=f"column A has {MOST_DOMAINS + 1} different values"):
+        rv.audit(many, many, by="A")
+
+
+def test_parameters_of_measures_are_checked(pair: Any) -> None:
+    with pytest.raises(ParameterError, match="permutation_level has no parameter q; it has none"):
+        rv.audit(*pair, settings={"permutation_level": {"q": 1}})
+    with pytest.raises(ParameterError, match="there is no measure x"):
+        rv.audit(*pair, settings={"x": {}})
+    with pytest.raises(ParameterError, match="the target X is not among the columns compared: A, B, K"):
+        rv.audit(*pair, target="X")
+    with pytest.raises(ParameterError, match="pair must be nearest"):
+        rv.audit(*pair, pair="farthest", mapping=False)

@@ -109,7 +109,9 @@ def test_without_a_mapping_the_larger_table_is_sampled_and_said_so() -> None:
     assert np.array_equal(both.original, paired(large, small, mapping=False, seed=1).original)
     assert not np.array_equal(both.original, paired(large, small, mapping=False, seed=2).original)
     turned = paired(small, large, mapping=False, seed=1)
-    assert turned.notes == ["the masked table was sampled from 100 down to 30 records, by the seed"]
+    assert "30 of the 100 masked ones are used" in turned.notes[0]
+    assert both.whole.x.shape == (100, 1)
+    assert both.whole.y.shape == (30, 1)
     assert paired(large, large, mapping=False).notes == []
 
 

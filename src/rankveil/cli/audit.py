@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from rankveil.cli import output, words
-from rankveil.cli.options import AsJson, Masked, Matching, Original, Reading, Report
+from rankveil.cli.options import AsJson, Matching, Original, Reading, Report
 from rankveil.cli.progress import watching
+from rankveil.errors import ParameterError
 
 EXAMPLE = (
     "rankveil audit rankveil-demo/original.csv rankveil-demo/masked.csv \\\n"
@@ -21,9 +22,32 @@ def audit(
     *,
     context: typer.Context,
     original: Original,
-    masked: Masked,
+    masked: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MASKED...",
+            help="The released table; several versions give means and intervals.",
+            show_default=False,
+        ),
+    ],
     measures: Annotated[
         list[str] | None, typer.Option("--measures", metavar="ID,ID", help="See rankveil measures. [all that apply]")
+    ] = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="ID.NAME=VALUE", help="A parameter, as in um.basis=values. Repeatable."),
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option("--by", metavar="COL", help="Losses and utilities also on this column's subdomains.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", metavar="COL", help="The column that users want to explain by the others.")
+    ] = None,
+    pair: Annotated[
+        str | None,
+        typer.Option(
+            "--pair", metavar="nearest", help="With --no-mapping: losses pair each masked record with the nearest."
+        ),
     ] = None,
     report: Report = None,
     fail_if: Annotated[
@@ -39,26 +63,37 @@ def audit(
     Exit code 1 when a gate (--fail-if) fails.
     """
     import rankveil as rv
-    from rankveil.cli.tables import check_outputs, open_pair
+    from rankveil.cli.tables import check_outputs, open_pair, open_release
 
     if report is not None:
         inputs = {
             "original": original,
-            "masked table": masked,
+            **{f"masked table{f' {i + 1}' if i else ''}": path for i, path in enumerate(masked)},
             "secret": matching.secret,
             "file of roles": reading.roles,
         }
         check_outputs({"report": report}, inputs)
-    with watching("measuring", quiet=as_json):
-        both = open_pair(original, masked, reading, matching)
+    if pair is not None and not matching.no_mapping:
+        raise ParameterError("--pair is for tables whose records do not correspond: give --no-mapping too")
+    if len(masked) > 1 and matching.secret is not None:
+        raise ParameterError("--secret is of one release; with several masked tables leave it out")
+    settings = _settings(given)
+    with watching("measuring", quiet=as_json) as progress:
+        both = open_pair(original, masked[0], reading, matching)
+        others = [open_release(path, reading) for path in masked[1:]]
         made = rv.audit(
             both.original,
-            both.masked,
+            [both.masked, *(each.table for each in others)] if others else both.masked,
             measures=words.chosen(measures, option="--measures"),
             fail_if=words.items(fail_if, option="--fail-if"),
+            settings=settings,
+            by=by,
+            target=target,
+            pair=pair,
+            progress=progress,
             **both.matching,
         )
-        made.notes[:0] = both.notes
+        made.notes[:0] = [*both.notes, *(note for each in others for note in each.notes)]
         if report is not None:
             made.report(report, command=shlex.join(["rankveil", *context.obj]))
     content = made.to_dict()
@@ -69,29 +104,25 @@ def audit(
     return 0 if made.ok else 1
 
 
+def _settings(given: list[str] | None) -> dict[str, dict[str, str]]:
+    """Parameters of measures by id."""
+    found: dict[str, dict[str, str]] = {}
+    for name, value in words.pairs(given, option="--set", lists=True).items():
+        measure, dot, parameter = name.partition(".")
+        if not dot or not parameter:
+            raise ParameterError(f"--set {name}={value}: a measure's parameter reads like um.basis=values")
+        found.setdefault(measure, {})[parameter] = value
+    return found
+
+
 def _show(content: dict[str, Any], report: str | None) -> None:
-    from rankveil.catalogue import get_measure
-    from rankveil.report.documents import audit_words
+    from rankveil.report.documents import audit_grids, audit_words
 
     output.say(audit_words(content))
-    if content["measures"]:
+    for caption, headings, rows in audit_grids(content):
         output.gap()
-        output.grid(
-            ("measure", "value", "better", "", "what it is"),
-            [
-                (name, float(given["value"]), given["better"], given["family"], get_measure(name).title)
-                for name, given in content["measures"].items()
-            ],
-        )
-    by_attribute = {
-        name: given["details"]["per_attribute"]
-        for name, given in content["measures"].items()
-        if "per_attribute" in given["details"]
-    }
-    if by_attribute:
-        output.gap()
-        rows = [(each, *(given.get(each) for given in by_attribute.values())) for each in content["attributes"]]
-        output.grid(("attribute", *by_attribute), rows)
+        output.line(caption)
+        output.grid(headings, rows)
     if content["gates"]:
         output.gap()
         rows = [(gate["rule"], gate["value"], "held" if gate["ok"] else "FAILED") for gate in content["gates"]]

@@ -41,33 +41,35 @@ class Pairing:
     notes: list[str]
 
 
-def open_table(path: str, reading: Reading, *, declared: Schema | None = None) -> Opened:
+def open_table(path: str, reading: Reading) -> Opened:
     """Read a file with what was declared of its columns."""
     from rankveil import files
     from rankveil.table import Table
 
-    schema = declared_schema(reading) if declared is None else declared
+    schema = declared_schema(reading)
     loaded = files.load(path, separator=reading.separator, decimal=reading.decimal, encoding=reading.encoding)
     _load_pandas()
     table = Table(loaded.data, schema=schema, decimal=loaded.dialect.decimal if loaded.dialect else ".")
     return Opened(table, loaded.dialect, loaded.notes)
 
 
-def open_pair(original: str, masked: str, reading: Reading, matching: Matching) -> Pairing:
-    """Read both files; what is declared of a column that the release dropped is not held against it."""
+def open_release(path: str, reading: Reading) -> Opened:
+    """Read a masked table; what is declared of a column that the release dropped is not held against it."""
     from rankveil import files
     from rankveil.table import Table
 
+    loaded = files.load(path, separator=reading.separator, decimal=reading.decimal, encoding=reading.encoding)
+    schema = _only(declared_schema(reading), loaded.data.column_names)
+    table = Table(loaded.data, schema=schema, decimal=loaded.dialect.decimal if loaded.dialect else ".")
+    return Opened(table, loaded.dialect, loaded.notes)
+
+
+def open_pair(original: str, masked: str, reading: Reading, matching: Matching) -> Pairing:
+    """Read both files and what says how they belong together."""
     secret = None if matching.secret is None else read_secret(matching.secret)
-    schema = declared_schema(reading)
-    first = open_table(original, reading, declared=schema)
-    loaded = files.load(masked, separator=reading.separator, decimal=reading.decimal, encoding=reading.encoding)
-    second = Table(
-        loaded.data,
-        schema=_only(schema, loaded.data.column_names),
-        decimal=loaded.dialect.decimal if loaded.dialect else ".",
-    )
-    notes = [*first.notes, *loaded.notes]
+    first = open_table(original, reading)
+    second = open_release(masked, reading)
+    notes = [*first.notes, *second.notes]
     if secret is not None:
         from rankveil.manifest import fingerprint
 
@@ -78,7 +80,7 @@ def open_pair(original: str, masked: str, reading: Reading, matching: Matching) 
         if secret.order is None:
             notes.append("the secret holds no mapping: the rows of that release were not reordered")
     how: dict[str, Any] = {"columns": reading.chosen, "key": matching.key, "secret": secret, "seed": matching.seed}
-    return Pairing(first.table, second, {**how, "mapping": not matching.no_mapping}, notes)
+    return Pairing(first.table, second.table, {**how, "mapping": not matching.no_mapping}, notes)
 
 
 def _load_pandas() -> None:

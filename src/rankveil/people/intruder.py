@@ -176,8 +176,20 @@ def attack(
     `links` (pairs of row numbers from 1) judges a linkage computed elsewhere in the same way. `matching` says how the
     tables belong together: columns, key, mapping, secret, seed, and what is declared of the columns.
     """
-    check_draws(draws)
     both = pair_tables(original, masked, **matching)
+    return attack_pair(both, draws=draws, subsets=subsets, links=links, progress=progress)
+
+
+def attack_pair(
+    both: Pair,
+    *,
+    draws: int = DRAWS,
+    subsets: bool = False,
+    links: Sequence[tuple[int, int]] | None = None,
+    progress: Progress | None = None,
+) -> Attack:
+    """`attack` on tables that are side by side already."""
+    check_draws(draws)
     view = both.table
     linker = Linker(view.rank_z)
     matches = linker.matches(view.rank_x) if links is None else _given(both, links)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rankveil.catalogue import get_measure
 from rankveil.errors import listing
 from rankveil.report import figures
 from rankveil.report.chart import Array
@@ -75,7 +76,6 @@ def audit_words(content: Mapping[str, Any]) -> str:
 
 def audit_sections(content: Mapping[str, Any], levels: Mapping[str, Array]) -> list[Section]:
     """The parts of a page that show an audit."""
-    measures = content["measures"]
     parts = []
     if levels:
         parts.append(
@@ -85,22 +85,79 @@ def audit_sections(content: Mapping[str, Any], levels: Mapping[str, Array]) -> l
                 charts=[figures.permutation_level(levels, n=content["records"])],
             )
         )
-    rows = [(name, given["family"], given["value"], f"{given['better']} is better") for name, given in measures.items()]
-    tables = [Grid(("measure", "family", "value", ""), rows)] if rows else []
-    by_attribute = {
-        name: given["details"]["per_attribute"]
-        for name, given in measures.items()
-        if "per_attribute" in given["details"]
-    }
-    if by_attribute:
-        cells = [(each, *(given.get(each) for given in by_attribute.values())) for each in content["attributes"]]
-        tables.append(Grid(("attribute", *by_attribute), cells, caption="Attribute by attribute"))
+    tables = [Grid(*grid[1:], caption=grid[0]) for grid in audit_grids(content)]
     without = [f"{name} does not apply: {why}" for name, why in content["not_applicable"].items()]
     parts.append(Section("Measures", tables=tables, notes=without))
     if content["gates"]:
         judged = [(gate["rule"], gate["value"], "held" if gate["ok"] else "FAILED") for gate in content["gates"]]
         parts.append(Section("Gates", tables=[Grid(("must not come true", "value", "result"), judged)]))
     return [*parts, *_notes(content["notes"])]
+
+
+_FAMILIES = {
+    "confidentiality": "How well the release hides who is who",
+    "risk": "What an intruder gains",
+    "utility": "What a user keeps",
+    "loss": "What a user loses",
+}
+_SIDE_BY_SIDE = 6
+"""Measures that stand side by side in a table of attributes or subdomains; JSON has all."""
+_BY_ATTRIBUTE = ("permutation_level", "spearman_risk", "interval_disclosure", "il1s", "pil_mean", "pil_variance")
+_BY_DOMAIN = ("il1s", "pil", "um", "emd", "propensity", "correlation_half_mae")
+"""Those shown first when there are more."""
+
+AuditGrid = tuple[str, tuple[str, ...], list[tuple[Any, ...]]]
+
+
+def audit_grids(content: Mapping[str, Any]) -> list[AuditGrid]:
+    """The tables of an audit: a caption, headings and rows each, for a page and for a terminal."""
+    measures = content["measures"]
+    several = any("replicates" in given["details"] for given in measures.values())
+    more = ("sd", "from", "to") if several else ()
+    made: list[AuditGrid] = []
+    for family, caption in _FAMILIES.items():
+        rows = [
+            (
+                name,
+                given["value"],
+                *(_varies(given["details"]) if several else ()),
+                given["better"],
+                get_measure(name).title,
+            )
+            for name, given in measures.items()
+            if given["family"] == family
+        ]
+        if rows:
+            made.append((f"{caption} ({family})", ("measure", "value", *more, "better", "what it is"), rows))
+    by_attribute = {name: given["details"].get("per_attribute") for name, given in measures.items()}
+    shown = _shown({name: given for name, given in by_attribute.items() if given}, _BY_ATTRIBUTE)
+    if shown:
+        cells = [(each, *(given.get(each) for given in shown.values())) for each in content["attributes"]]
+        made.append(("Attribute by attribute", ("attribute", *shown), cells))
+    by_domain = {name: given["details"].get("by") for name, given in measures.items()}
+    shown = _shown({name: given for name, given in by_domain.items() if given}, _BY_DOMAIN)
+    if shown:
+        levels = next(iter(shown.values()))
+        cells = [
+            (level, levels[level].get("records"), *(given[level]["value"] for given in shown.values()))
+            for level in levels
+        ]
+        made.append(("Subdomain by subdomain", ("subdomain", "records", *shown), cells))
+    return made
+
+
+def _varies(details: Mapping[str, Any]) -> tuple[float | None, float | None, float | None]:
+    """The standard deviation of replicates and the interval of their mean."""
+    low, high = details.get("interval") or (None, None)
+    return details.get("sd"), low, high
+
+
+def _shown(given: dict[str, Any], first: Sequence[str]) -> dict[str, Any]:
+    """Some measures side by side: those named first, then the others, no more than a page can hold."""
+    if len(given) <= _SIDE_BY_SIDE:
+        return given
+    names = [name for name in first if name in given] + [name for name in given if name not in first]
+    return {name: given[name] for name in names[:_SIDE_BY_SIDE]}
 
 
 def attack_words(content: Mapping[str, Any]) -> str:

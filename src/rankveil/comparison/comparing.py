@@ -1,0 +1,195 @@
+"""Methods at equal risk, equal utility, the least strength that withstands the intruder, or over the whole map."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rankveil.catalogue import get_measure
+from rankveil.comparison.contestant import Asked, Contestant, contender_of, job_of, measure_places, run_tasks
+from rankveil.comparison.level import at_level
+from rankveil.comparison.result import Comparison, Contender
+from rankveil.comparison.running import Journal, Progress, Runner
+from rankveil.comparison.study import CLAIMS, Study, Task
+from rankveil.errors import ParameterError, suggestion
+from rankveil.manifest import fingerprint
+from rankveil.measuring import Settings
+from rankveil.people.chance import DRAWS
+from rankveil.plans import Plan
+from rankveil.seeds import Seed
+from rankveil.table import Table, listed
+
+TARGETS = ("risk", "utility", "claims", "level")
+UTILITY = ("emd", "propensity", "um")
+SWEEP_POINTS = 9
+
+
+def compare(
+    original: Any,
+    methods: Sequence[str],
+    *,
+    at: Mapping[str, float] | None = None,
+    sweep: bool = False,
+    risk: str = "rank_linkage",
+    utility: Sequence[str] = UTILITY,
+    replicates: int = 5,
+    parameters: Mapping[str, Mapping[str, Any]] | None = None,
+    settings: Settings | None = None,
+    target: str | None = None,
+    columns: Sequence[str] | None = None,
+    seed: Seed | int = 0,
+    draws: int = DRAWS,
+    points: int = SWEEP_POINTS,
+    workers: int | None = None,
+    state: str | Path | None = None,
+    resume: bool = False,
+    progress: Progress | None = None,
+    **declared: Any,
+) -> Comparison:
+    """Which method serves these data best, all at the same risk: `at={"risk": 0.45}`.
+
+    `at` may also name a utility (the first of `utility`), `claims` (0: the least strength that withstands the intruder)
+    or `level` (the permutation level that each attribute is tuned to); `sweep` gives the whole map of risk and utility
+    instead. `parameters` fixes parameters of methods, `settings` those of measures. `state` names a file that keeps
+    finished work, so that a stopped comparison can be taken up again with `resume`.
+    """
+    table = Table.of(original, **declared)
+    wanted = _wanted(at, sweep=sweep, replicates=replicates)
+    utilities = tuple(dict.fromkeys(listed(utility)))
+    for name in (risk, *utilities):
+        get_measure(name)
+    if "utility" in wanted and not utilities:
+        raise ParameterError("a comparison at equal utility needs the utility's name")
+    study = Study(table, table.usable(columns), seed=Seed.of(seed), settings=settings, target=target, draws=draws)
+    contestants = [
+        Contestant.of(name, study, fixed=(parameters or {}).get(name, {}), replicates=replicates, columns=columns)
+        for name in dict.fromkeys(listed(methods))
+    ]
+    if not contestants:
+        raise ParameterError("name at least one method to compare")
+    for name in parameters or {}:
+        if name not in {one.method.id for one in contestants}:
+            raise ParameterError(f"parameters are given for {name}, which is not compared")
+    journal = Journal(None if state is None else Path(state), of=_of(study), resume=resume)
+    asked = Asked(wanted, risk, utilities, points=points)
+    with Runner(study, journal, workers=workers, progress=progress) as runner:
+        made = _compare(contestants, asked, runner)
+    made.replicates = replicates
+    return made
+
+
+def _compare(contestants: Sequence[Contestant], asked: Asked, runner: Runner) -> Comparison:
+    study = runner.study
+    if "level" in asked.at:
+        methods = at_level(contestants, asked, runner)
+    else:
+        expected = sum((10 if one.scale else 1) * one.replicates for one in contestants)
+        found = runner.run([job_of(one, asked) for one in contestants], expected=expected)
+        methods = [contender_of(one, found[one.method.id], asked, runner) for one in contestants]
+        if asked.at:
+            measure_places(contestants, methods, asked, runner)
+    made = Comparison(
+        dict(asked.at), asked.risk, asked.utilities, len(study.table), study.names, 0, methods, _notes(contestants)
+    )
+    if not asked.at:
+        _mark_front(made)
+        return made
+    _rank(made)
+    if made.best is not None:
+        one = next(each for each in contestants if made.best is not None and each.method.id == made.best.id)
+        _count_claims(one, made.best, runner)
+    return made
+
+
+def _count_claims(one: Contestant, best: Contender, runner: Runner) -> None:
+    """What the intruder can claim against the recommended masking."""
+    assert best.place is not None
+    step = best.place.plan.steps[0]
+    plan = Plan((replace(step, parameters={**step.parameters, **one.study}),))
+    results = run_tasks(runner, [Task(plan, replicate, (CLAIMS,)) for replicate in range(one.replicates)])
+    if all(CLAIMS in result.values for result in results):
+        best.place = replace(best.place, claims=[int(result.values[CLAIMS]) for result in results])
+
+
+def _rank(made: Comparison) -> None:
+    """By the deciding measure; methods whose intervals overlap with the first of a rank share it."""
+    by = made.ranked_by
+    if by is None:
+        return
+    able = [one for one in made.methods if one.reached and one.place is not None and by in one.place.values]
+    sign = -1.0 if get_measure(by).better == "higher" else 1.0
+    able.sort(key=lambda one: sign * one.place.values[by].mean if one.place else 0.0)
+    leader: Contender | None = None
+    for position, one in enumerate(able, start=1):
+        assert one.place is not None
+        if leader is not None and leader.place is not None and leader.place.values[by].overlaps(one.place.values[by]):
+            one.rank = leader.rank
+        else:
+            one.rank, leader = position, one
+
+
+def _mark_front(made: Comparison) -> None:
+    """Mark the places of the map that no other beats in risk and in the first utility."""
+    if not made.utilities:
+        return
+    names = (made.risk, made.utilities[0])
+    signs = [1.0 if get_measure(name).better == "higher" else -1.0 for name in names]
+    seen = [
+        (one, i, [sign * point.values[name].mean for sign, name in zip(signs, names, strict=True)])
+        for one in made.methods
+        for i, point in enumerate(one.points)
+        if all(name in point.values for name in names)
+    ]
+    for one, i, own in seen:
+        beaten = any(all(a >= b for a, b in zip(other, own, strict=True)) and other != own for _, _, other in seen)
+        points = list(one.points)
+        points[i] = replace(points[i], front=not beaten)
+        one.points = points
+
+
+def _wanted(at: Mapping[str, float] | None, *, sweep: bool, replicates: int) -> dict[str, float]:
+    if sweep == bool(at):
+        raise ParameterError('say where to compare, as in at={"risk": 0.45}, or sweep the whole map')
+    if replicates < 1:
+        raise ParameterError(f"replicates must be at least 1, not {replicates}")
+    wanted = dict(at or {})
+    if len(wanted) > 1:
+        raise ParameterError(f"compare at one target, not at {', '.join(wanted)}")
+    for what, value in wanted.items():
+        if what not in TARGETS:
+            raise ParameterError(f"there is no target {what}{suggestion(what, TARGETS)}")
+        if (
+            not isinstance(value, int | float)
+            or isinstance(value, bool)
+            or value != value
+            or abs(value) == float("inf")
+        ):
+            raise ParameterError(f"the target {what} must be a number, not {value!r}")
+        if what == "claims" and value != 0:
+            raise ParameterError("the only target for claims is 0: a release that withstands the intruder")
+        if what == "level" and not 0 < value < 1:
+            raise ParameterError("a permutation level lies between 0 and 1")
+    return wanted
+
+
+def _notes(contestants: Sequence[Contestant]) -> list[str]:
+    notes = []
+    for one in contestants:
+        if one.study != one.fixed:
+            notes.append(
+                f"{one.method.id} was studied with {one.method.reproducible_with}=true, which repeats itself; "
+                "the plan for a release leaves that out"
+            )
+        if one.method.mapping == "none":
+            notes.append(f"{one.method.id} makes synthetic records: measures that need the mapping do not apply to it")
+    return notes
+
+
+def _of(study: Study) -> str:
+    """What a state file must have been made for: these data, columns, seed and settings."""
+    told = [fingerprint(study.table), *study.names, str(study.seed.stream("compare").bits(2).tolist())]
+    told += [repr(sorted((name, sorted(given.items())) for name, given in study.settings.items())), str(study.target)]
+    return hashlib.sha256("\n".join([*told, str(study.draws)]).encode()).hexdigest()

@@ -1,0 +1,212 @@
+"""A method in a comparison: its strengths, its tasks, its search, and what it has where the search ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from rankveil.catalogue import Method, get_measure, get_method
+from rankveil.comparison import search
+from rankveil.comparison.result import Contender, Place, Spread
+from rankveil.comparison.running import Job, Runner
+from rankveil.comparison.search import Found, Point, Scale
+from rankveil.comparison.study import CLAIMS, Result, Study, Task
+from rankveil.errors import ParameterError
+from rankveil.moments import of_replicates
+from rankveil.plans import Plan, Step
+
+LEVEL = "permutation_level"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a comparison is about."""
+
+    at: Mapping[str, float]
+    risk: str
+    utilities: tuple[str, ...]
+    points: int
+
+    @property
+    def measure(self) -> str:
+        """What a search brings to its target."""
+        if "utility" in self.at:
+            return self.utilities[0]
+        if "claims" in self.at:
+            return CLAIMS
+        return LEVEL if "level" in self.at else self.risk
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """The measures of every place that is shown."""
+        return tuple(dict.fromkeys((self.risk, *self.utilities)))
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A method, its fixed parameters, and the strengths it may have."""
+
+    method: Method
+    fixed: Mapping[str, Any]
+    study: Mapping[str, Any]
+    """Fixed parameters and those that make a study repeatable."""
+    scale: Scale | None
+    replicates: int
+    columns: tuple[str, ...] | None
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        study: Study,
+        *,
+        fixed: Mapping[str, Any],
+        replicates: int,
+        columns: Sequence[str] | None,
+    ) -> Contestant:
+        """Read the method's facts."""
+        method = get_method(name)
+        if method.post:
+            raise ParameterError(f"{name} is a step after a masking, not a method to compare")
+        for given in fixed:
+            method.parameter(given)
+        scale = None
+        if method.strength is not None and method.strength not in fixed:
+            scale = Scale.of(method.parameter(method.strength), stronger=method.stronger, records=len(study.table))
+        repeat = {method.reproducible_with: True} if method.reproducible_with else {}
+        takes_columns = method.works_on != "records" and columns is not None
+        return cls(
+            method,
+            dict(fixed),
+            {**fixed, **repeat},
+            scale,
+            replicates if method.random else 1,
+            tuple(study.names) if takes_columns else None,
+        )
+
+    def parameters(self, strength: float, *, study: bool = False) -> dict[str, Any]:
+        """The parameters at a strength."""
+        own: dict[str, Any] = dict(self.study if study else self.fixed)
+        if self.scale is not None and self.method.strength is not None:
+            own[self.method.strength] = int(strength) if self.scale.whole else strength
+        return own
+
+    def plan(self, strength: float, *, study: bool = False) -> Plan:
+        """The masking at a strength."""
+        return Plan((Step(self.method.id, self.parameters(strength, study=study), columns=self.columns),))
+
+    def tasks(self, strength: float, asked: Sequence[str]) -> list[Task]:
+        """One task for each replicate."""
+        plan = self.plan(strength, study=True)
+        return [Task(plan, replicate, tuple(asked)) for replicate in range(self.replicates)]
+
+
+def job_of(one: Contestant, asked: Asked) -> Job:
+    """The search of a method."""
+    everything = asked.all if not asked.at else (asked.measure,)
+    if one.scale is None:
+        finding = search.alone()
+    elif not asked.at:
+        finding = search.spread_out(one.scale, count=asked.points)
+    elif "claims" in asked.at:
+        finding = search.for_least(one.scale)
+    else:
+        finding = search.for_value(next(iter(asked.at.values())), one.scale)
+    measure = asked.measure
+
+    def point(strength: float, results: Sequence[Result]) -> Point | None:
+        values = [float(result.values[measure]) for result in results if measure in result.values]
+        if len(values) < len(results):
+            return None
+        if measure == CLAIMS:
+            return Point(strength, max(values))
+        mean, _, error = of_replicates(values)
+        return Point(strength, mean, error)
+
+    return Job(one.method.id, finding, lambda strength: one.tasks(strength, everything), point)
+
+
+def contender_of(one: Contestant, found: Found, asked: Asked, runner: Runner) -> Contender:
+    """A method with what its search found."""
+    made = Contender(one.method.id, found.reached, None, found.attainable, len(found.points))
+    if not asked.at:
+        made.points = [
+            place_of(one, point.strength, runner.results(one.tasks(point.strength, asked.all)), asked.all)
+            for point in found.points
+        ]
+        made.reached = bool(made.points)
+    best = found.best
+    if best is not None:
+        made.attained, made.meets = best.value, found.meets
+        made.place = Place(one.plan(best.strength), one.parameters(best.strength), {})
+        if one.scale is None and asked.at:
+            wanted = next(iter(asked.at.values()))
+            made.reached = (
+                best.value <= wanted if "claims" in asked.at else abs(best.value - wanted) <= 0.002 * abs(wanted)
+            )
+    if not found.points:
+        made.note = _why_not(one, asked, runner)
+    elif not made.reached and asked.at:
+        low, high = found.attainable or (0.0, 0.0)
+        made.note = f"it attains {asked.measure} from {low:.4g} to {high:.4g}, not {next(iter(asked.at.values())):g}"
+    return made
+
+
+def _why_not(one: Contestant, asked: Asked, runner: Runner) -> str:
+    """Why a method could not be evaluated at all."""
+    start = one.scale.start if one.scale else 0.0
+    everything = asked.all if not asked.at else (asked.measure,)
+    for result in runner.results(one.tasks(start, everything)):
+        if result.error:
+            return result.error
+        for name, why in result.without.items():
+            return f"{name} does not apply: {why}"
+    return "it could not be evaluated"
+
+
+def place_of(one: Contestant, strength: float, results: Sequence[Result], names: Sequence[str]) -> Place:
+    """A method at a strength, from the results of its replicates."""
+    values, without = {}, {}
+    for name in names:
+        some = [float(result.values[name]) for result in results if name in result.values]
+        if len(some) == len(results):
+            mean, sd, error = of_replicates(some)
+            low, high = get_measure(name).bounds
+            values[name] = Spread(mean, sd, (max(mean - error, low), min(mean + error, high)))
+        else:
+            why = [result.without.get(name) or result.error or "" for result in results if name not in result.values]
+            without[name] = why[0]
+    return Place(one.plan(strength), one.parameters(strength), values, without)
+
+
+def measure_places(
+    contestants: Sequence[Contestant], methods: Sequence[Contender], asked: Asked, runner: Runner
+) -> None:
+    """Risk and utilities where the searches ended."""
+    able = [(one, made) for one, made in zip(contestants, methods, strict=True) if made.place is not None]
+    run_tasks(runner, [task for one, made in able for task in one.tasks(strength_of(one, made), asked.all)])
+    for one, made in able:
+        strength = strength_of(one, made)
+        made.place = place_of(one, strength, runner.results(one.tasks(strength, asked.all)), asked.all)
+
+
+def run_tasks(runner: Runner, tasks: Sequence[Task]) -> list[Result]:
+    """The results of some tasks, each of them a job of one point."""
+    jobs = [Job(task.key, search.alone(), partial(_only, task), _nowhere) for task in tasks]
+    runner.run(jobs, expected=len(tasks))
+    return runner.results(tasks)
+
+
+def strength_of(one: Contestant, made: Contender) -> float:
+    assert made.place is not None
+    return float(made.place.parameters[one.method.strength]) if one.scale and one.method.strength else 0.0
+
+
+def _only(task: Task, strength: float) -> list[Task]:
+    return [task]
+
+
+def _nowhere(strength: float, results: Sequence[Result]) -> Point:
+    return Point(strength, 0.0)

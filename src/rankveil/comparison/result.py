@@ -1,0 +1,280 @@
+"""What a comparison found: each method's strength, what it attains there, and the ranking, in data and in words."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rankveil.catalogue import get_measure, get_method
+from rankveil.errors import ParameterError
+from rankveil.plans import Plan
+from rankveil.report.look import number
+
+COMPARE_SCHEMA = "rankveil/compare/1"
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A value over replicates."""
+
+    mean: float
+    sd: float
+    interval: tuple[float, float]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"mean": self.mean, "sd": self.sd, "interval": list(self.interval)}
+
+    def overlaps(self, other: Spread) -> bool:
+        """Whether chance could explain the difference."""
+        return self.interval[0] <= other.interval[1] and other.interval[0] <= self.interval[1]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A method at one strength: its plan, and what came out."""
+
+    plan: Plan
+    parameters: Mapping[str, Any]
+    values: Mapping[str, Spread]
+    without: Mapping[str, str] = field(default_factory=dict)
+    claims: Sequence[int] | None = None
+    """How many links the intruder can claim, replicate by replicate."""
+    front: bool = False
+    """Whether no other place is better in risk and utility."""
+
+    def to_dict(self, utilities: Sequence[str]) -> dict[str, Any]:
+        """Plain data, with the utilities apart from other values."""
+        made: dict[str, Any] = {"parameters": dict(self.parameters)}
+        made["utility"] = {name: self.values[name].to_dict() for name in utilities if name in self.values}
+        if self.without:
+            made["not_applicable"] = dict(self.without)
+        if self.claims is not None:
+            made["claims"] = list(self.claims)
+        return made
+
+
+@dataclass
+class Contender:
+    """A method in a comparison."""
+
+    id: str
+    reached: bool
+    attained: float | None
+    attainable: tuple[float, float] | None
+    evaluations: int
+    place: Place | None = None
+    meets: tuple[float, float] | None = None
+    points: Sequence[Place] = ()
+    rank: int | None = None
+    note: str | None = None
+    attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """For an equal level: strength and level of each attribute."""
+
+    def to_dict(self, comparison: Comparison) -> dict[str, Any]:
+        """Plain data."""
+        made: dict[str, Any] = {
+            "id": self.id,
+            "parameters": dict(self.place.parameters) if self.place else {},
+            "attained": self.attained,
+            "attainable": None if self.attainable is None else list(self.attainable),
+            "reached": self.reached,
+            "evaluations": self.evaluations,
+            "utility": {},
+            "rank": self.rank,
+        }
+        if self.place is not None:
+            made |= self.place.to_dict(comparison.utilities)
+            if comparison.risk in self.place.values:
+                made["risk"] = self.place.values[comparison.risk].to_dict()
+        if self.meets is not None:
+            made["strengths"] = list(self.meets)
+        if self.attributes:
+            made["attributes"] = {name: dict(given) for name, given in self.attributes.items()}
+        if self.points:
+            made["points"] = [
+                {
+                    **point.to_dict(comparison.utilities),
+                    "risk": point.values[comparison.risk].to_dict(),
+                    "front": point.front,
+                }
+                for point in self.points
+            ]
+        if self.note:
+            made["note"] = self.note
+        return made
+
+
+@dataclass(eq=False)
+class Comparison:
+    """Methods at the same risk (or utility, or level), or all over the map."""
+
+    at: Mapping[str, float]
+    risk: str
+    utilities: tuple[str, ...]
+    records: int
+    attributes: tuple[str, ...]
+    replicates: int
+    methods: list[Contender]
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def order(self) -> list[Contender]:
+        """The methods that were ranked, the best first, then the others."""
+        return sorted(self.methods, key=lambda one: (one.rank is None, one.rank or 0, self.methods.index(one)))
+
+    @property
+    def best(self) -> Contender | None:
+        """The method to take."""
+        ranked = [one for one in self.order if one.rank is not None]
+        return ranked[0] if ranked else None
+
+    @property
+    def plan(self) -> Plan:
+        """The recommended masking, as a plan that `mask` runs."""
+        if self.best is None or self.best.place is None:
+            raise ParameterError("no method reached the target, so there is no plan to write")
+        return self.best.place.plan
+
+    @property
+    def ranked_by(self) -> str | None:
+        """The measure that decides: the first utility, or the risk at equal utility."""
+        if "utility" in self.at:
+            return self.risk
+        return self.utilities[0] if self.utilities else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON document of `rankveil compare`."""
+        return {
+            "schema": COMPARE_SCHEMA,
+            "at": dict(self.at),
+            "risk": self.risk,
+            "utility": list(self.utilities),
+            "records": self.records,
+            "attributes": list(self.attributes),
+            "replicates": self.replicates,
+            "methods": [one.to_dict(self) for one in self.order],
+            "recommendation": self.recommendation(),
+            "notes": list(self.notes),
+        }
+
+    def recommendation(self) -> str:
+        """Which method, which strength, what it gains over the next, and what the intruder can claim against it."""
+        best, by = self.best, self.ranked_by
+        if best is None or best.place is None or by is None:
+            return "No method reached the target: see which range each can attain, and choose a target inside one."
+        said = [f"Take {_named(best)}: {self._why(best, by)}."]
+        others = [one for one in self.order if one.rank is not None and one is not best]
+        if others:
+            said.append(self._gain(best, others[0], by))
+        if best.place.claims is not None:
+            most = max(best.place.claims)
+            links = "no link" if most == 0 else f"up to {most} of {self.records} links"
+            said.append(f"Against it an intruder who knows every original record can claim {links}.")
+        return " ".join(said)
+
+    def _why(self, best: Contender, by: str) -> str:
+        value = number(best.place.values[by].mean) if best.place else ""
+        how = {"higher": "the highest", "lower": "the lowest"}[get_measure(by).better]
+        if len([one for one in self.methods if one.rank is not None]) == 1:
+            how = "its"
+        return f"at {self._target()} it has {how} {by}, {value}"
+
+    def _target(self) -> str:
+        if not self.at:
+            return "the best place of the map"
+        (what, value), *_ = self.at.items()
+        names = {
+            "risk": self.risk,
+            "utility": self.utilities[0] if self.utilities else "",
+            "level": "permutation level",
+        }
+        return f"{names.get(what, what)} {number(value)}"
+
+    def _gain(self, best: Contender, other: Contender, by: str) -> str:
+        assert best.place is not None
+        assert other.place is not None
+        ours, theirs = best.place.values[by], other.place.values[by]
+        if best.rank == other.rank:
+            return f"{_named(other)} is as good within chance ({by} {number(theirs.mean)})."
+        change = abs(ours.mean - theirs.mean) / abs(theirs.mean) if theirs.mean else None
+        told = f", {100 * change:.0f} % {'more' if ours.mean > theirs.mean else 'less'}" if change is not None else ""
+        return f"Next is {_named(other)} with {number(theirs.mean)}: the first has{told or ' another value'}.".replace(
+            "has,", "has"
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per method, for tables."""
+        made = []
+        for one in self.order:
+            row: dict[str, Any] = {"rank": one.rank, "method": one.id}
+            strength = get_method(one.id).strength
+            row["strength"] = _strength(one, strength)
+            row["attained"] = one.attained
+            for name in dict.fromkeys([self.risk, *self.utilities]):
+                row[name] = one.place.values[name].mean if one.place and name in one.place.values else None
+            row["reached"], row["evaluations"] = one.reached, one.evaluations
+            made.append(row)
+        return made
+
+    def to_frame(self) -> Any:
+        """A data frame with one row per method: pandas when it is installed, otherwise pyarrow."""
+        try:
+            import pandas as pd
+        except ImportError:
+            import pyarrow as pa
+
+            return pa.Table.from_pylist(self.rows())
+        return pd.DataFrame(self.rows()).set_index("method")
+
+    def write_plan(self, path: str | os.PathLike[str]) -> None:
+        """Write the recommended plan as TOML, whole or not at all."""
+        from rankveil.files import Staged, check_writable
+
+        text = self.plan.to_toml()
+        check_writable(path, table=False)
+        with Staged() as staged:
+            staged.add(path, lambda file: file.write(text.encode("utf-8")))
+
+    def report(self, path: str | os.PathLike[str], *, command: str | None = None) -> None:
+        """Write the comparison as one self-contained page, whole or not at all."""
+        from rankveil.files import Staged, check_writable
+        from rankveil.report.documents import compare_page
+
+        check_writable(path, table=False)
+        page = compare_page(self.to_dict(), command=command)
+        with Staged() as staged:
+            staged.add(path, lambda file: file.write(page.encode("utf-8")))
+
+    def __repr__(self) -> str:
+        return f"Comparison({self.recommendation()})"
+
+    def _repr_html_(self) -> str:
+        import html
+
+        rows = self.rows()
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in rows[0]) if rows else ""
+        cells = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(_cell(value))}</td>" for value in row.values()) + "</tr>"
+            for row in rows
+        )
+        return f"<p>{html.escape(self.recommendation())}</p><table><tr>{head}</tr>{cells}</table>"
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else number(value) if isinstance(value, float) else str(value)
+
+
+def _named(one: Contender) -> str:
+    strength = get_method(one.id).strength
+    value = _strength(one, strength)
+    return f"{one.id} with {strength} = {value}" if strength and value is not None else one.id
+
+
+def _strength(one: Contender, strength: str | None) -> Any:
+    if one.place is None or strength is None:
+        return None
+    value = one.place.parameters.get(strength)
+    return float(f"{value:.4g}") if isinstance(value, float) else value

@@ -1,0 +1,252 @@
+"""Which strength gives a wanted value: a search with few evaluations, for curves that rise or fall with chance in them.
+
+A search is a generator: it yields the strengths that it wants evaluated and is sent their points, so that many searches
+can share the cores of a machine and the answer depends on nothing but the points.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from rankveil.catalogue import Parameter
+
+WIDE = 1000.0
+"""An end of a range that is open is tried this many times above or below the default."""
+_CLOSE = 1e-3
+"""Strengths that differ by less than this part are not told apart."""
+_MOST = 40
+"""Evaluations of one search at most; about ten are usual."""
+_SAME = 0.002
+"""A value this part of the target away is the target."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A strength that was evaluated: the value, and how far chance may have moved it."""
+
+    strength: float
+    value: float
+    error: float = 0.0
+
+
+@dataclass(frozen=True)
+class Found:
+    """Where a search ended."""
+
+    best: Point | None
+    """The point nearest to the target; None when no strength could be evaluated."""
+    reached: bool
+    points: tuple[Point, ...]
+    """All that were evaluated, from the smallest strength to the largest."""
+    meets: tuple[float, float] | None = None
+    """The strengths between which the curve meets the target within its error."""
+
+    @property
+    def attainable(self) -> tuple[float, float] | None:
+        """The smallest and the largest value that came out."""
+        values = [point.value for point in self.points]
+        return (min(values), max(values)) if values else None
+
+
+Search = Generator[list[float], Sequence[Point | None], Found]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The strengths that a method may have, from weak to strong, and where to begin."""
+
+    weak: float
+    strong: float
+    start: float
+    whole: bool = False
+
+    @classmethod
+    def of(cls, parameter: Parameter, *, stronger: str, records: int) -> Scale:
+        """The range that a parameter declares; k is at most the number of records."""
+        within = parameter.range
+        start = float(parameter.default) if isinstance(parameter.default, int | float) else 1.0
+        low = within.low if within is not None and math.isfinite(within.low) else start / WIDE
+        high = within.high if within is not None and math.isfinite(within.high) else start * WIDE
+        whole = parameter.type is int
+        if whole:
+            high = min(high, float(records))
+            low = low + 1 if within is not None and within.above else low
+        elif low <= 0.0:
+            low = start / WIDE
+        start = min(max(start, low), high)
+        return cls(low, high, start, whole) if stronger == "higher" else cls(high, low, start, whole)
+
+    def place(self, strength: float) -> float:
+        """Where a strength lies, so that equal factors are equal steps."""
+        return math.log(strength) if min(self.weak, self.strong) > 0 else strength
+
+    def at(self, place: float) -> float:
+        """The strength that lies there."""
+        strength = math.exp(place) if min(self.weak, self.strong) > 0 else place
+        low, high = sorted((self.weak, self.strong))
+        strength = min(max(strength, low), high)
+        return float(round(strength)) if self.whole else strength
+
+    def between(self, a: float, b: float) -> float:
+        """The middle of two strengths."""
+        return self.at((self.place(a) + self.place(b)) / 2)
+
+    def apart(self, a: float, b: float) -> bool:
+        """Whether there is a strength worth trying between the two."""
+        if self.whole:
+            return abs(a - b) > 1
+        return abs(self.place(a) - self.place(b)) > _CLOSE
+
+
+def for_value(target: float, scale: Scale) -> Search:
+    """The strength at which the value is the target: the first from the weak end where the curve passes it.
+
+    The ends and the default first, then between the two that enclose the target, by interpolation kept away from the
+    ends (Illinois), until the value is met or the strengths cannot be told apart.
+    """
+    points: dict[float, Point] = {}
+    yield from _evaluate(points, [scale.weak, scale.start, scale.strong])
+    if not _enclosing(points, scale, target):
+        middles = [scale.between(scale.weak, scale.start), scale.between(scale.start, scale.strong)]
+        yield from _evaluate(points, middles)
+    lean = 0
+    while len(points) < _MOST:
+        best, enclosing = _nearest(points, target), _enclosing(points, scale, target)
+        if best is None or enclosing is None or abs(best.value - target) <= _slack(points, target) / 2:
+            break
+        a, b = enclosing
+        if not scale.apart(a.strength, b.strength):
+            break
+        tried = len(points)
+        share = (target - a.value) / (b.value - a.value) if b.value != a.value else 0.5
+        if abs(lean) >= 2:  # one end has stayed where it is for too long
+            share, lean = 0.5, 0
+        share = min(max(share, 0.1), 0.9)
+        place = scale.place(a.strength) + share * (scale.place(b.strength) - scale.place(a.strength))
+        wanted = scale.at(place)
+        if wanted in points:
+            wanted = scale.between(a.strength, b.strength)
+        if wanted in points:
+            wanted = next(
+                w for w in (min(a.strength, b.strength) + 1, max(a.strength, b.strength) - 1) if w not in points
+            )
+        yield from _evaluate(points, [wanted])
+        if len(points) == tried:  # it cannot be evaluated there
+            break
+        inside = points[wanted]
+        lean += 1 if (inside.value < target) == (a.value < target) else -1
+    return _found(points, scale, target)
+
+
+def for_least(scale: Scale) -> Search:
+    """The weakest strength whose value is 0 and which no stronger one tried contradicts: a count that must vanish."""
+    points: dict[float, Point] = {}
+    yield from _evaluate(points, [scale.weak, scale.start, scale.strong])
+    while len(points) < _MOST:
+        order = _in_order(points, scale)
+        first = next((i for i in range(len(order)) if all(point.value == 0 for point in order[i:])), None)
+        if first is None or first == 0 or not scale.apart(order[first - 1].strength, order[first].strength):
+            break
+        if not scale.whole and abs(scale.place(order[first - 1].strength) - scale.place(order[first].strength)) < 0.02:
+            break
+        tried = len(points)
+        yield from _evaluate(points, [scale.between(order[first - 1].strength, order[first].strength)])
+        if len(points) == tried:
+            break
+    order = _in_order(points, scale)
+    least = next((point for i, point in enumerate(order) if all(other.value == 0 for other in order[i:])), None)
+    best = least or (min(order, key=lambda point: point.value) if order else None)
+    return Found(best, least is not None, tuple(sorted(order, key=lambda point: point.strength)))
+
+
+def spread_out(scale: Scale, *, count: int) -> Search:
+    """About `count` strengths whose values lie evenly: the widest gap between two values is halved next."""
+    points: dict[float, Point] = {}
+    yield from _evaluate(points, [scale.weak, scale.start, scale.strong])
+    while len(points) < count:
+        order = _in_order(points, scale)
+        gaps = [(abs(a.value - b.value), a, b) for a, b in pairwise(order) if scale.apart(a.strength, b.strength)]
+        if not gaps:
+            break
+        _, a, b = max(gaps, key=lambda gap: gap[0])
+        tried = len(points)
+        yield from _evaluate(points, [scale.between(a.strength, b.strength)])
+        if len(points) == tried:
+            break
+    order = _in_order(points, scale)
+    return Found(None, True, tuple(sorted(order, key=lambda point: point.strength)))
+
+
+def alone(strength: float = 0.0) -> Search:
+    """A method without a strength is one point."""
+    points: dict[float, Point] = {}
+    yield from _evaluate(points, [strength])
+    return Found(points.get(strength), bool(points), tuple(points.values()))
+
+
+def _evaluate(
+    points: dict[float, Point], wanted: Sequence[float]
+) -> Generator[list[float], Sequence[Point | None], None]:
+    new = [strength for strength in dict.fromkeys(wanted) if strength not in points]
+    if new:
+        for point in (yield new):
+            if point is not None:
+                points[point.strength] = point
+
+
+def _in_order(points: dict[float, Point], scale: Scale) -> list[Point]:
+    """From the weakest to the strongest."""
+    return sorted(points.values(), key=lambda point: point.strength, reverse=scale.weak > scale.strong)
+
+
+def _enclosing(points: dict[float, Point], scale: Scale, target: float) -> tuple[Point, Point] | None:
+    """The first two neighbours from the weak end on different sides of the target."""
+    for a, b in pairwise(_in_order(points, scale)):
+        if min(a.value, b.value) <= target <= max(a.value, b.value):
+            return a, b
+    return None
+
+
+def _nearest(points: dict[float, Point], target: float) -> Point | None:
+    return min(points.values(), key=lambda point: abs(point.value - target), default=None)
+
+
+def _slack(points: dict[float, Point], target: float) -> float:
+    values = [point.value for point in points.values()]
+    return _SAME * max(abs(target), 0.05 * (max(values) - min(values)))
+
+
+def _found(points: dict[float, Point], scale: Scale, target: float) -> Found:
+    order = tuple(sorted(points.values(), key=lambda point: point.strength))
+    best = _nearest(points, target)
+    if best is None:
+        return Found(None, False, order)
+    reached = _enclosing(points, scale, target) is not None or abs(best.value - target) <= _slack(points, target)
+    return Found(best, reached, order, _meets(order, scale, target, best) if reached else None)
+
+
+def _meets(order: Sequence[Point], scale: Scale, target: float, best: Point) -> tuple[float, float]:
+    """The strengths around the best one where the curve, straight between its points, stays within the error."""
+    error = max(best.error, abs(best.value - target))
+    at = order.index(best)
+
+    def edge(step: int) -> float:
+        i = at
+        while 0 <= i + step < len(order) and abs(order[i + step].value - target) <= error:
+            i += step
+        if not 0 <= i + step < len(order):
+            return order[i].strength
+        inside, outside = order[i], order[i + step]
+        limit = target + math.copysign(error, outside.value - target)
+        if outside.value == inside.value:
+            return inside.strength
+        share = min(max((limit - inside.value) / (outside.value - inside.value), 0.0), 1.0)
+        a, b = scale.place(inside.strength), scale.place(outside.strength)
+        if scale.whole:  # between whole strengths there is none
+            return inside.strength
+        return scale.at(a + share * (b - a))
+
+    return edge(-1), edge(1)
