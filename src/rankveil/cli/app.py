@@ -9,7 +9,19 @@ import typer
 
 from rankveil.cli.groups import grouped
 
-VERBS = ("demo", "inspect", "mask", "audit", "attack", "certify", "verify", "methods", "measures", "reproduce")
+VERBS = (
+    "demo",
+    "inspect",
+    "mask",
+    "audit",
+    "attack",
+    "certify",
+    "verify",
+    "compare",
+    "methods",
+    "measures",
+    "reproduce",
+)
 """In the order of the work; each is a module here with a function of its name and an `EXAMPLE`."""
 
 _WIDTH = {"max_content_width": 110, "help_option_names": ["-h", "--help"]}

@@ -30,8 +30,8 @@ def guarded(run: Callable[[list[str]], int], argv: list[str]) -> int:
         sys.stdout.flush()
     except RankveilError as error:
         return _told(str(error), BAD_INPUT, error)
-    except KeyboardInterrupt:
-        return _told("stopped; nothing was written", STOPPED)
+    except KeyboardInterrupt as stop:
+        return _told(str(stop) or "stopped; nothing was written", STOPPED)
     except SystemExit:  # the library that reads the options ends so when nobody reads standard output
         return _nobody_reads()
     except OSError as error:

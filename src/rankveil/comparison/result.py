@@ -122,8 +122,15 @@ class Comparison:
 
     @property
     def order(self) -> list[Contender]:
-        """The methods that were ranked, the best first, then the others."""
-        return sorted(self.methods, key=lambda one: (one.rank is None, one.rank or 0, self.methods.index(one)))
+        """The methods that were ranked, the best first (also of those that share a rank), then the others."""
+        by = self.ranked_by
+        sign = -1.0 if by is not None and get_measure(by).better == "higher" else 1.0
+
+        def place(one: Contender) -> tuple[bool, int, float]:
+            known = by is not None and one.place is not None and by in one.place.values
+            return one.rank is None, one.rank or 0, sign * one.place.values[by].mean if known else 0.0  # type: ignore[union-attr,index]
+
+        return sorted(self.methods, key=place)
 
     @property
     def best(self) -> Contender | None:
@@ -229,11 +236,11 @@ class Comparison:
             return pa.Table.from_pylist(self.rows())
         return pd.DataFrame(self.rows()).set_index("method")
 
-    def write_plan(self, path: str | os.PathLike[str]) -> None:
-        """Write the recommended plan as TOML, whole or not at all."""
+    def write_plan(self, path: str | os.PathLike[str], plan: Plan | None = None) -> None:
+        """Write the recommended plan (or the one that was picked) as TOML, whole or not at all."""
         from rankveil.files import Staged, check_writable
 
-        text = self.plan.to_toml()
+        text = (plan or self.plan).to_toml()
         check_writable(path, table=False)
         with Staged() as staged:
             staged.add(path, lambda file: file.write(text.encode("utf-8")))
@@ -241,7 +248,7 @@ class Comparison:
     def report(self, path: str | os.PathLike[str], *, command: str | None = None) -> None:
         """Write the comparison as one self-contained page, whole or not at all."""
         from rankveil.files import Staged, check_writable
-        from rankveil.report.documents import compare_page
+        from rankveil.report.comparing import compare_page
 
         check_writable(path, table=False)
         page = compare_page(self.to_dict(), command=command)

@@ -30,7 +30,6 @@ class Journal:
     def __init__(self, path: Path | None, *, of: str, resume: bool) -> None:
         self.path, self._of = path, of
         self.results: dict[str, Result] = {}
-        self.computed = 0
         self._file: Any = None
         if path is None:
             return
@@ -63,12 +62,11 @@ class Journal:
 
     def add(self, key: str, result: Result) -> None:
         """Keep a result."""
-        self.results[key] = result
-        self.computed += 1
-        if self.path is None:
-            return
-        if self._file is None:
+        if self.path is not None and self._file is None:
             self._open()
+        self.results[key] = result
+        if self._file is None:
+            return
         self._file.write(json.dumps({"key": key, **result.to_dict()}) + "\n")
         self._file.flush()
 

@@ -1,0 +1,192 @@
+"""rankveil compare: which method, at which strength, is best for these data."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import Annotated, Any
+
+import typer
+
+from rankveil.cli import output, words
+from rankveil.cli.options import AsJson, Draws, Original, Reading, Report, draws_given
+from rankveil.cli.progress import watching
+from rankveil.errors import ParameterError
+
+EXAMPLE = (
+    "rankveil compare rankveil-demo/original.csv --methods mdav,rank_swap,additive_noise \\\n"
+    "    --at risk=0.7 --utility um,pil --replicates 3 --write-plan best.toml"
+)
+
+
+def compare(
+    *,
+    context: typer.Context,
+    original: Original,
+    methods: Annotated[
+        list[str], typer.Option("--methods", metavar="ID,ID", help="See rankveil methods.", show_default=False)
+    ],
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at",
+            metavar="WHAT=VALUE",
+            help="risk=0.45, utility=0.9 (the first named), claims=0 or level=0.2: what is made equal.",
+        ),
+    ] = None,
+    sweep: Annotated[bool, typer.Option("--sweep", help="The whole map of risk and utility instead.")] = False,
+    risk: Annotated[str, typer.Option("--risk", metavar="ID", help="The measure of risk.")] = "rank_linkage",
+    utility: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--utility", metavar="ID,ID", help="Measures of utility or loss; the first decides. [emd,propensity,um]"
+        ),
+    ] = None,
+    replicates: Annotated[int, typer.Option("--replicates", metavar="R", help="Maskings of each random method.")] = 5,
+    given: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="ID.NAME=VALUE", help="Fix a parameter of a method or measure. Repeatable."),
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", metavar="COL", help="The column that users want to explain by the others.")
+    ] = None,
+    draws: Draws = None,
+    points: Annotated[int, typer.Option("--points", metavar="N", help="Strengths of each method on the map.")] = 9,
+    pick: Annotated[
+        str | None,
+        typer.Option("--pick", metavar="ID=STRENGTH", help="With --write-plan: this place instead of the recommended."),
+    ] = None,
+    write_plan: Annotated[
+        str | None, typer.Option("--write-plan", metavar="F.toml", help="Write the masking to take, for rankveil mask.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Take up a comparison that was stopped.")] = False,
+    state: Annotated[
+        str | None,
+        typer.Option("--state", metavar="F", help="Where finished work is kept meanwhile. [ORIGINAL.compare-state]"),
+    ] = None,
+    workers: Annotated[int | None, typer.Option("--workers", metavar="N", help="Processes. [one a core]")] = None,
+    report: Report = None,
+    reading: Reading,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the study; not secret.", show_default=True)] = 0,
+    as_json: AsJson = False,
+) -> int:
+    """Find the method and strength that serve these data best.
+
+    All methods are brought to the same risk (or utility, or level) and ranked by what they keep.
+    """
+    import rankveil as rv
+    from rankveil.cli.tables import check_outputs, open_table
+
+    state = state or f"{os.path.basename(original)}.compare-state"
+    outputs = {"report": report, "plan": write_plan, "state": state}
+    check_outputs(
+        {what: path for what, path in outputs.items() if path is not None},
+        {"original": original, "file of roles": reading.roles},
+    )
+    if pick is not None and write_plan is None:
+        raise ParameterError("--pick chooses the plan that --write-plan writes: give both")
+    named = words.items(methods, option="--methods")
+    parameters, settings = _settings(given, named)
+    chosen = _pick(pick, parameters)
+    with watching("comparing", quiet=as_json) as progress:
+        opened = open_table(original, reading)
+        try:
+            made = rv.compare(
+                opened.table,
+                named,
+                at=_at(at),
+                sweep=sweep,
+                risk=risk,
+                utility=words.chosen(utility, option="--utility") or rv.comparison.UTILITY,
+                replicates=replicates,
+                parameters=parameters,
+                settings=settings,
+                target=target,
+                points=points,
+                columns=reading.chosen,
+                seed=seed,
+                workers=workers,
+                state=state,
+                resume=resume,
+                progress=progress,
+                **draws_given(draws),
+            )
+        except KeyboardInterrupt:
+            if not os.path.exists(state):
+                raise
+            raise KeyboardInterrupt(
+                f"stopped; what was finished is kept in {state}: the same command with --resume goes on"
+            ) from None
+        made.notes[:0] = opened.notes
+        if write_plan is not None:
+            made.write_plan(write_plan, chosen)
+        if report is not None:
+            made.report(report, command=shlex.join(["rankveil", *context.obj]))
+    content = made.to_dict()
+    if as_json:
+        output.emit(content)
+    else:
+        _show(content, {"report": report, "plan": write_plan})
+    return 0
+
+
+def _at(text: str | None) -> dict[str, float] | None:
+    if text is None:
+        return None
+    found = words.pairs([text], option="--at")
+    made = {}
+    for what, value in found.items():
+        try:
+            made[what] = float(value)
+        except ValueError:
+            raise ParameterError(f"--at {what}={value}: {value} is not a number") from None
+    return made
+
+
+def _settings(
+    given: list[str] | None, methods: list[str]
+) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, str]]]:
+    """Parameters of methods, and those of measures, by id."""
+    from rankveil import catalogue
+
+    parameters: dict[str, dict[str, str]] = {}
+    settings: dict[str, dict[str, str]] = {}
+    for name, value in words.pairs(given, option="--set", lists=True).items():
+        owner, dot, parameter = name.partition(".")
+        if not dot or not parameter:
+            raise ParameterError(f"--set {name}={value}: say of which method or measure, as in mdav.block=3")
+        of_measure = owner not in methods and owner in catalogue.measures()
+        (settings if of_measure else parameters).setdefault(owner, {})[parameter] = value
+    return parameters, settings
+
+
+def _pick(text: str | None, parameters: dict[str, dict[str, str]]) -> Any:
+    """The plan of a place that a person picked."""
+    if text is None:
+        return None
+    from rankveil.catalogue import get_method
+    from rankveil.plans import Plan, make_step
+
+    ((name, value),) = words.pairs([text], option="--pick").items()
+    strength = get_method(name).strength
+    if strength is None:
+        raise ParameterError(f"--pick {text}: {name} has no strength")
+    return Plan((make_step(name, {**parameters.get(name, {}), strength: value}),))
+
+
+def _show(content: dict[str, Any], written: dict[str, str | None]) -> None:
+    from rankveil.report.comparing import compare_grids
+
+    output.say(content["recommendation"])
+    for caption, headings, rows in compare_grids(content):
+        output.gap()
+        output.line(caption)
+        output.grid(headings, rows)
+    for what, path in written.items():
+        if path is not None:
+            output.gap()
+            output.line(
+                f"{what}: {path}" + (" (for internal use)" if what == "report" else f" (rankveil mask --plan {path})")
+            )
+    told = [f"{one['id']}: {one['note']}" for one in content["methods"] if one.get("note")]
+    output.notes([*told, *content["notes"]])

@@ -1,0 +1,99 @@
+"""The page of a comparison, from plain data: the recommendation first, then the map, the methods, and the notes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rankveil.catalogue import get_method
+from rankveil.report.look import number
+from rankveil.report.page import Grid, Section, render
+
+CompareGrid = tuple[str, tuple[str, ...], list[tuple[Any, ...]]]
+
+
+def compare_page(content: Mapping[str, Any], *, command: str | None = None) -> str:
+    """The page of a comparison: `content` as its JSON document."""
+    return render(
+        title="Which method for these data",
+        lead=content["recommendation"],
+        sections=compare_sections(content),
+        internal=True,
+        command=command,
+    )
+
+
+def compare_sections(content: Mapping[str, Any]) -> list[Section]:
+    """The parts of a page that show a comparison."""
+    parts = []
+    grids = [Grid(headings, rows, caption=caption) for caption, headings, rows in compare_grids(content)]
+    told = [f"{one['id']}: {one['note']}" for one in content["methods"] if one.get("note")]
+    parts.append(Section("The methods", _what(content), tables=grids, notes=told))
+    if content["notes"]:
+        parts.append(Section("Notes", notes=list(content["notes"])))
+    return parts
+
+
+def _what(content: Mapping[str, Any]) -> str:
+    attributes = f"{content['records']} records, {len(content['attributes'])} attributes"
+    several = f"means of {content['replicates']} maskings of each random method"
+    return f"{attributes}; {several}. Methods whose intervals overlap share a rank."
+
+
+def compare_grids(content: Mapping[str, Any]) -> list[CompareGrid]:
+    """The tables of a comparison: a caption, headings and rows each, for a page and for a terminal."""
+    return [_map_grid(content)] if not content["at"] else [_method_grid(content), *_attribute_grids(content)]
+
+
+def _method_grid(content: Mapping[str, Any]) -> CompareGrid:
+    utilities = content["utility"]
+    heads = ("rank", "method", "strength", "attained", *utilities, "evaluations", "can attain")
+    rows = []
+    for one in content["methods"]:
+        values = [_with_error(one["utility"].get(name)) for name in utilities]
+        span = one["attainable"]
+        can = "-" if span is None else f"{number(span[0])} to {number(span[1])}"
+        rows.append((one["rank"], one["id"], _strength(one), one["attained"], *values, one["evaluations"], can))
+    ((what, value),) = content["at"].items()
+    return f"At {what} = {number(value)}", heads, rows
+
+
+def _attribute_grids(content: Mapping[str, Any]) -> list[CompareGrid]:
+    tuned = {one["id"]: one["attributes"] for one in content["methods"] if one.get("attributes")}
+    if not tuned:
+        return []
+    heads = ("attribute", *(f"{name}: {what}" for name in tuned for what in ("strength", "level")))
+    rows = [
+        (each, *(given[each][what] for given in tuned.values() for what in ("strength", "level")))
+        for each in content["attributes"]
+    ]
+    return [("Attribute by attribute", heads, rows)]
+
+
+def _map_grid(content: Mapping[str, Any]) -> CompareGrid:
+    utilities = content["utility"]
+    rows = []
+    for one in content["methods"]:
+        for point in one.get("points", ()):
+            values = [_with_error(point["utility"].get(name)) for name in utilities]
+            risk = _with_error(point["risk"])
+            rows.append((one["id"], _strength({**one, **point}), risk, *values, "yes" if point["front"] else ""))
+    return "The whole map", ("method", "strength", content["risk"], *utilities, "not beaten"), rows
+
+
+def _strength(one: Mapping[str, Any]) -> str:
+    name = get_method(one["id"]).strength
+    value = one["parameters"].get(name) if name else None
+    if value is None:
+        return "-"
+    if isinstance(value, Mapping):
+        return f"{name}, one for each attribute"
+    return f"{name} = {number(value)}"
+
+
+def _with_error(value: Mapping[str, Any] | None) -> str:
+    """A mean and half its interval."""
+    if value is None:
+        return "-"
+    low, high = value["interval"]
+    return number(value["mean"]) if high <= low else f"{number(value['mean'])} ± {number((high - low) / 2)}"

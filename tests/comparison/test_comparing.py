@@ -1,0 +1,231 @@
+"""Comparisons: targets, ranking, the recommended plan, and the same numbers however the work is split or stopped."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import rankveil as rv
+from rankveil.comparison.running import Journal
+from rankveil.comparison.study import Result
+from rankveil.errors import ParameterError
+
+METHODS = ["mdav", "additive_noise", "rank_swap"]
+FAST: dict[str, Any] = {"risk": "permutation_level", "utility": ["pil", "um"], "replicates": 2, "workers": 1}
+
+
+def test_methods_are_brought_to_the_same_risk_and_ranked(original: pa.Table) -> None:
+    made = rv.compare(original, [*METHODS, "identity"], at={"risk": 0.1}, **FAST)
+    by_id = {one.id: one for one in made.methods}
+    for name in METHODS:
+        # a group has whole numbers of records, and so has the reach of a swap
+        slack = {"mdav": 0.02, "rank_swap": 0.005, "additive_noise": 0.0005}[name]
+        assert by_id[name].attained == pytest.approx(0.1, abs=slack)
+        place = by_id[name].place
+        assert place is not None
+        # what it attained is what an audit of that plan says
+        again = [
+            rv.audit(original, rv.mask(original, place.plan, seed=0, replicate=r).data, measures=["permutation_level"])
+            for r in range(1 if name == "mdav" else 2)
+        ]
+        assert np.mean([each["permutation_level"] for each in again]) == pytest.approx(by_id[name].attained, rel=1e-9)
+    assert not by_id["identity"].reached
+    assert by_id["identity"].rank is None
+    assert "from 0 to 0, not 0.1" in (by_id["identity"].note or "")
+    ranked = [one for one in made.order if one.rank is not None]
+    losses = [one.place.values["pil"].mean for one in ranked if one.place]
+    assert losses == sorted(losses)
+    assert ranked[0].rank == 1
+    assert made.recommendation().startswith(f"Take {ranked[0].id} with ")
+    assert "can claim" in made.recommendation()
+
+
+def test_methods_whose_intervals_overlap_share_a_rank(original: pa.Table) -> None:
+    made = rv.compare(original, METHODS, at={"risk": 0.1}, **FAST)
+    for one, other in zip(made.order, made.order[1:], strict=False):
+        if one.rank is None or other.rank is None:
+            continue
+        leader = next(each for each in made.order if each.rank == other.rank)
+        assert leader.place is not None
+        assert other.place is not None
+        if leader is not other:
+            assert leader.place.values["pil"].overlaps(other.place.values["pil"])
+
+
+def test_the_document_has_the_form_of_the_interface(original: pa.Table) -> None:
+    made = json.loads(json.dumps(rv.compare(original, ["mdav"], at={"risk": 0.1}, **FAST).to_dict(), allow_nan=False))
+    assert (made["schema"], made["at"], made["risk"]) == ("rankveil/compare/1", {"risk": 0.1}, "permutation_level")
+    (one,) = made["methods"]
+    wanted = {"id", "parameters", "attained", "attainable", "reached", "evaluations", "utility", "rank"}
+    assert wanted <= set(one)
+    assert set(one["utility"]["um"]) == {"mean", "sd", "interval"}
+    assert isinstance(one["parameters"]["k"], int)
+    assert len(one["attainable"]) == 2
+
+
+def test_at_equal_utility_methods_are_ranked_by_risk(original: pa.Table) -> None:
+    made = rv.compare(original, ["additive_noise", "rank_swap"], at={"utility": 30}, **FAST)
+    assert [one.attained for one in made.methods] == [pytest.approx(30, abs=0.1), pytest.approx(30, abs=3)]
+    levels = [one.place.values["permutation_level"].mean for one in made.order if one.place]
+    assert levels == sorted(levels, reverse=True)
+    assert made.ranked_by == "permutation_level"
+
+
+def test_the_least_strength_that_withstands_the_intruder(original: pa.Table) -> None:
+    made = rv.compare(original, ["rank_swap"], at={"claims": 0}, draws=2000, **FAST)
+    (one,) = made.methods
+    assert one.reached
+    assert one.place is not None
+    attacks = [
+        rv.attack(original, rv.mask(original, one.place.plan, seed=0, replicate=r).data, draws=2000) for r in range(2)
+    ]
+    assert [each.claims for each in attacks] == [0, 0] == list(one.place.claims or ())
+    assert made.recommendation().endswith("can claim no link.")
+
+
+def test_every_attribute_is_tuned_to_the_same_level(original: pa.Table) -> None:
+    made = rv.compare(original, ["additive_noise", "mdav"], at={"level": 0.2}, **FAST)
+    noise = next(one for one in made.methods if one.id == "additive_noise")
+    assert noise.reached
+    strengths = [given["strength"] for given in noise.attributes.values()]
+    assert len(set(strengths)) == 3
+    assert all(given["level"] == pytest.approx(0.2, abs=0.005) for given in noise.attributes.values())
+    assert noise.place is not None
+    masked = rv.mask(original, noise.place.plan, seed=0)  # the plan runs, with one strength for each column
+    assert masked.manifest["steps"][0]["columns"]
+    mdav = next(one for one in made.methods if one.id == "mdav")
+    assert "one strength for all" in (mdav.note or "")
+
+
+def test_the_map_marks_what_nothing_beats(original: pa.Table) -> None:
+    made = rv.compare(original, ["mdav", "additive_noise"], sweep=True, points=5, **FAST)
+    assert made.at == {}
+    points = [(one.id, point) for one in made.methods for point in one.points]
+    assert {name for name, _ in points} == {"mdav", "additive_noise"}
+    assert 9 <= len(points) <= 10
+
+    def beats(a: Any, b: Any) -> bool:
+        risk = (a.values["permutation_level"].mean, b.values["permutation_level"].mean)
+        loss = (a.values["pil"].mean, b.values["pil"].mean)
+        return risk[0] >= risk[1] and loss[0] <= loss[1] and (risk[0], loss[0]) != (risk[1], loss[1])
+
+    for _, point in points:
+        assert point.front is not any(beats(other, point) for _, other in points)
+    json.dumps(made.to_dict(), allow_nan=False)
+
+
+def test_workers_change_nothing(original: pa.Table) -> None:
+    alone = rv.compare(original, METHODS, at={"risk": 0.1}, **FAST).to_dict()
+    together = rv.compare(original, METHODS, at={"risk": 0.1}, **{**FAST, "workers": 2}).to_dict()
+    assert alone == together
+
+
+def test_a_stopped_comparison_goes_on_where_it_was(original: pa.Table, tmp_path: Path) -> None:
+    whole = rv.compare(original, METHODS, at={"risk": 0.1}, **FAST).to_dict()
+    state = tmp_path / "state"
+
+    def stop(done: int, total: int) -> None:
+        if done == 7:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rv.compare(original, METHODS, at={"risk": 0.1}, state=state, progress=stop, **FAST)
+    kept = state.read_text().splitlines()
+    assert len(kept) == 8
+    assert stat.S_IMODE(state.stat().st_mode) == 0o600
+    state.write_text("\n".join(kept[:-1]) + "\n" + kept[-1][:20])  # killed in the middle of a line
+    counted: list[int] = []
+    again = rv.compare(
+        original, METHODS, at={"risk": 0.1}, state=state, resume=True, progress=lambda d, t: counted.append(d), **FAST
+    )
+    assert again.to_dict() == whole
+    assert not state.exists()
+    everything: list[int] = []
+    rv.compare(original, METHODS, at={"risk": 0.1}, progress=lambda d, t: everything.append(d), **FAST)
+    assert max(counted) == max(everything) - 6
+    with pytest.raises(KeyboardInterrupt):
+        rv.compare(original, METHODS, at={"risk": 0.1}, state=state, progress=stop, **FAST)
+    with pytest.raises(ParameterError, match="state of another comparison"):
+        rv.compare(original, METHODS, at={"risk": 0.1}, state=state, resume=True, seed=5, **FAST)
+
+
+def test_the_journal_keeps_what_it_was_told(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    first = Journal(path, of="x", resume=False)
+    first.add("a", Result({"m": 1.0}, {"n": "why"}))
+    first.close(done=False)
+    second = Journal(path, of="x", resume=True)
+    assert second.results["a"] == Result({"m": 1.0}, {"n": "why"})
+    second.add("b", Result({}, error="no"))
+    second.close(done=False)
+    assert set(Journal(path, of="x", resume=True).results) == {"a", "b"}
+    assert not Journal(path, of="x", resume=False).results
+    assert not path.exists()
+
+
+def test_a_method_that_fails_does_not_stop_the_others(original: pa.Table) -> None:
+    made = rv.compare(original, ["laplace_dp", "rank_swap"], at={"risk": 0.1}, **FAST)
+    failed = next(one for one in made.methods if one.id == "laplace_dp")
+    assert not failed.reached
+    assert "lower" in (failed.note or "")
+    assert made.best is not None
+    assert made.best.id == "rank_swap"
+    study = rv.compare(
+        original, ["laplace_dp"], at={"risk": 0.3}, parameters={"laplace_dp": {"lower": -500, "upper": 500}}, **FAST
+    )
+    assert study.best is not None
+    assert study.best.place is not None
+    assert "fast" not in study.best.place.plan.steps[0].parameters  # the plan for a release is not the study's
+    assert any("fast=true" in note for note in study.notes)
+
+
+def test_the_plan_is_written_and_runs(original: pa.Table, tmp_path: Path) -> None:
+    made = rv.compare(original, ["rank_swap"], at={"risk": 0.1}, columns=["A", "B"], **FAST)
+    made.write_plan(tmp_path / "plan.toml")
+    plan = rv.Plan.from_toml((tmp_path / "plan.toml").read_text())
+    assert list(rv.mask(original, plan).changed) == ["A", "B"]
+    nothing = rv.compare(original, ["identity"], at={"risk": 0.1}, **FAST)
+    assert nothing.recommendation().startswith("No method reached the target")
+    with pytest.raises(ParameterError, match="no method reached the target"):
+        nothing.write_plan(tmp_path / "none.toml")
+
+
+def test_it_shows_itself(original: pa.Table, tmp_path: Path) -> None:
+    made = rv.compare(original, ["mdav", "rank_swap"], at={"risk": 0.1}, **FAST)
+    assert list(made.to_frame().index) == [one.id for one in made.order]
+    assert "<table>" in made._repr_html_()
+    assert repr(made).startswith("Comparison(Take ")
+    made.report(tmp_path / "page.html")
+    assert "INTERNAL" in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({}, "say where to compare"),
+        ({"at": {"risk": 0.1}, "sweep": True}, "say where to compare"),
+        ({"at": {"risk": 0.1, "level": 0.2}}, "compare at one target"),
+        ({"at": {"risc": 0.1}}, "there is no target risc; did you mean risk?"),
+        ({"at": {"risk": float("nan")}}, "must be a number"),
+        ({"at": {"claims": 3}}, "the only target for claims is 0"),
+        ({"at": {"level": 2}}, "between 0 and 1"),
+        ({"at": {"risk": 0.1}, "replicates": 0}, "replicates must be at least 1"),
+        ({"at": {"risk": 0.1}, "risk": "cm9"}, "there is no measure cm9"),
+        ({"at": {"risk": 0.1}, "utility": ["x"]}, "there is no measure x"),
+        ({"at": {"risk": 0.1}, "methods": []}, "name at least one method"),
+        ({"at": {"risk": 0.1}, "methods": ["mdaw"]}, "there is no method mdaw; did you mean mdav?"),
+        ({"at": {"risk": 0.1}, "methods": ["round"]}, "round is a step after a masking"),
+        ({"at": {"risk": 0.1}, "parameters": {"rank_swap": {"p": 3}}}, "rank_swap, which is not compared"),
+        ({"at": {"risk": 0.1}, "parameters": {"mdav": {"q": 3}}}, "mdav has no parameter q"),
+        ({"at": {"risk": 0.1}, "columns": ["X"]}, "no column X"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(original: pa.Table, given: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(rv.RankveilError, match=sentence.replace("?", r"\?")):
+        rv.compare(original, given.pop("methods", ["mdav"]), **{**FAST, **given})
