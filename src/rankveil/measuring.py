@@ -72,7 +72,10 @@ class Measuring:
             made = self._run(entry, view, "table")
         else:
             made = self._per_attribute(entry, self._columns(view))
-        return Value(made.value, made.details, (*notes, *made.notes)) if notes else made
+        parts = [need for need in entry.needs if need in catalogue.measures()]
+        said = [f"{part}: {note}" for part in parts for note in self.value(part).notes]
+        everything = tuple(dict.fromkeys((*notes, *made.notes, *said)))
+        return Value(made.value, made.details, everything)
 
     def _view(self, entry: Measure) -> tuple[View, tuple[str, ...]]:
         if entry.mapping and self.pair.mapping == "none":

@@ -30,11 +30,12 @@ RECORDS = 60
 
 
 def sample(n: int = RECORDS, *, draw: int = 1) -> Columns:
-    """Three columns without ties: about normal, skewed, and whole numbers."""
+    """Three columns without ties: about normal (and explained by the next), skewed, and whole numbers."""
     rng = np.random.default_rng(draw)
+    skewed = rng.lognormal(0.0, 1.0, n)
     return {
-        "A": rng.normal(50.0, 5.0, n),
-        "B": rng.lognormal(0.0, 1.0, n),
+        "A": 50.0 + 5.0 * np.log(skewed) + rng.normal(0.0, 1.5, n),
+        "B": skewed,
         "C": rng.permutation(10 * n)[:n].astype(np.float64),
     }
 
