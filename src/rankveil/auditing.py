@@ -202,7 +202,7 @@ def measure_pair(
         mapping=pair.mapping,
         values=values,
         not_applicable=not_applicable,
-        notes=[*pair.notes, *(f"{name}: {note}" for name, value in values.items() for note in value.notes)],
+        notes=[*pair.notes, *_said(values)],
         pair=pair,
     )
     if domains:
@@ -210,6 +210,19 @@ def measure_pair(
         made.notes.append(f"losses and utilities are also given by {pair.by.column}, in {len(domains)} subdomains")
     made.gates = [rule.judge(values[rule.measure].value if rule.measure in values else None) for rule in rules]
     return made
+
+
+def _said(values: Mapping[str, Value]) -> list[str]:
+    """The notes of the measures, those that say the same together.
+
+    What a measure repeats of a part that speaks for itself is left out.
+    """
+    by: dict[str, list[str]] = {}
+    for name, value in values.items():
+        for note in value.notes:
+            if note.partition(":")[0] not in values:
+                by.setdefault(note, []).append(name)
+    return [f"{', '.join(names)}: {note}" for note, names in by.items()]
 
 
 def _with_domains(value: Value, name: str, domains: Mapping[str, Measuring | str]) -> Value:

@@ -86,4 +86,6 @@ def test_a_sample_of_many_records_is_said_and_has_an_interval() -> None:
     assert made.notes == (f"from {sampled} of {n} original records, against all masked records",)
     low, high = made.details["interval"]
     assert 0 <= low < made.value < high <= 1
+    wide = linkage_entropy(rank_x, rank_y, np.arange(n)).details
+    assert wide["pairs_for_s"] == sampled * (25_000_000 // sampled)
     assert low - (high - low) < brute_force(rank_x, rank_y, nearest=True).mean() < high + (high - low)

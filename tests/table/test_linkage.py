@@ -91,12 +91,14 @@ def test_the_best_match_has_the_smallest_sum_then_the_lowest_row(
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_the_engine_makes_no_difference(metric: Metric) -> None:
+@pytest.mark.parametrize("seed", range(4))
+def test_the_engine_makes_no_difference(metric: Metric, seed: int) -> None:
     """Sums in another order, or single precision, would find other records equally near."""
-    rng = np.random.default_rng(5)
-    steps = rng.permuted(np.tile(0.1 * np.arange(1, 10), (600, 1)), axis=1)  # as far from 0 but for the last digits
-    points = np.concatenate([steps, -steps, steps * (1 + 2**-50)])
-    queries = np.concatenate([np.zeros((1, 9)), 1e-17 * steps[:50], steps[:50] * 0.5])
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(3000, 13))
+    away = np.abs(points).max(axis=1) if metric == "maximum" else np.sqrt((points**2).sum(axis=1))
+    points /= away[:, None]  # all as far from 0, but for the last digits
+    queries = np.concatenate([np.zeros((1, 13)), 1e-17 * points[:20], 0.5 * points[:20]])
     apart = all_distances(points, queries, metric=metric)
     expected = apart == apart.min(axis=1, keepdims=True)
     for used in ENGINES:

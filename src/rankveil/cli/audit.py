@@ -116,7 +116,7 @@ def _settings(given: list[str] | None) -> dict[str, dict[str, str]]:
 
 
 def _show(content: dict[str, Any], report: str | None) -> None:
-    from rankveil.report.documents import audit_grids, audit_words
+    from rankveil.report.documents import audit_grids, audit_words, not_applicable
 
     output.say(audit_words(content))
     for caption, headings, rows in audit_grids(content):
@@ -130,5 +130,4 @@ def _show(content: dict[str, Any], report: str | None) -> None:
     if report is not None:
         output.gap()
         output.line(f"report: {report} (for internal use)")
-    without = [f"{name} does not apply: {why}" for name, why in content["not_applicable"].items()]
-    output.notes([*without, *content["notes"]])
+    output.notes([*not_applicable(content), *content["notes"]])

@@ -1,0 +1,198 @@
+"""Confidence interval overlap: whether a regression on the release would tell what one on the original tells.
+
+>>> import numpy as np
+>>> x = np.array([[1.0, 1.0], [2.0, 2.0], [4.0, 3.0], [3.0, 4.0], [6.0, 5.0]])
+>>> ci_overlap(x, x, names=("INCOME", "AGE"), target=0).value
+1.0
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankveil.canonical import DEPENDENT, crossed, orthonormal
+from rankveil.catalogue import Array, Range, Value, measure
+from rankveil.errors import NotApplicableError, listing
+from rankveil.multivariate import FARTHEST, Standardised, standardised
+
+Rows = NDArray[np.intp]
+
+_EQUAL = DEPENDENT**0.5
+"""Coefficients of two exact fits that differ by less than this part are equal: so much rounding may do."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Intervals:
+    """Confidence intervals: middles and half lengths, in the units of the original; NaN where there is none."""
+
+    middle: Array
+    half: Array
+    share: float
+    """The share of the target's variance that the regression explains."""
+
+    def ends(self, i: int) -> list[float] | None:
+        """Interval i as its two ends."""
+        if np.isnan(self.middle[i]):
+            return None
+        return [float(self.middle[i] - self.half[i]), float(self.middle[i] + self.half[i])]
+
+
+@measure(
+    title="Overlap of confidence intervals of a regression",
+    source="Karr, Kohnen, Oganian, Reiter and Sanil 2006",
+    family="utility",
+    better="higher",
+    bounds=(0.0, 1.0),
+    mapping=False,
+    equal=False,
+)
+def ci_overlap(
+    x: Array,
+    y: Array,
+    *,
+    level: Annotated[float, Range(1, 99.99), "confidence level of the intervals, in percent"] = 95.0,
+    intercept: Annotated[bool, "whether the intercept counts as a coefficient"] = True,
+    names: tuple[str, ...] = (),
+    target: int | None,
+) -> Value:
+    """Mean over the coefficients of the regression of the target on the rest of (o / l + o / l') / 2, with l and l' the
+    lengths of the confidence intervals from the original and from the masked table, and o the length that they share.
+
+    Disjoint intervals count 0 (Karr et al. let them be negative). The intercept is the expected target of a record with
+    the original's means, so it does not depend on where the zero of a unit lies. Columns that depend on others in the
+    original are left out of both regressions. A column that is constant or dependent only in the masked table has no
+    interval there, and counts 0. Of exact fits, whose intervals have no length, equal ones count 1, others 0.
+    """
+    column = stated_target(x, target)
+    rest = np.delete(np.arange(x.shape[1]), column)
+    base, other = standardised(x), standardised(y)
+    fit = _fit(base.z, column, rest)
+    if fit.there.size < rest.size:  # again without the others, so that equal tables agree to the last digit
+        fit = _fit(base.z, column, fit.there)
+    kept = fit.there
+    if kept.size == 0:
+        raise NotApplicableError("all other columns are constant in the original, and explain nothing")
+    original = _intervals(fit, base, base, column, kept, level=level)
+    masked = _intervals(_fit(other.z, column, kept), other, base, column, kept, level=level)
+    overlap = _overlap(original, masked)
+    called = list(names) or [str(j + 1) for j in range(x.shape[1])]
+    shown = [
+        {"overlap": float(overlap[i]), "original": original.ends(i), "masked": masked.ends(i)}
+        for i in range(overlap.size)
+    ]
+    coefficients = {called[j]: shown[i] for i, j in enumerate(kept, start=1)}
+    details: dict[str, Any] = {
+        "per_attribute": {name: each["overlap"] for name, each in coefficients.items()},
+        "coefficients": coefficients,
+        "intercept": shown[0],
+        "units": "standard deviations of the original",
+        "explained": {"original": original.share, "masked": masked.share},
+        "left_out": [called[j] for j in rest if j not in kept],
+    }
+    counted = overlap if intercept else overlap[1:]
+    return Value(float(np.mean(counted)), details, _notes(details, original, masked))
+
+
+def stated_target(x: Array, target: int | None) -> int:
+    """The column of the stated use, or why there is none."""
+    if target is None:
+        raise NotApplicableError("name the target with --target")
+    if x.shape[1] < 2:
+        raise NotApplicableError("there is no other column to explain the target by")
+    if np.all(x[:, target] == x[0, target]):
+        raise NotApplicableError("the target is constant in the original, so there is nothing to explain")
+    return target
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """Least squares of the standardised target on standardised columns, without those that are no help."""
+
+    there: Rows
+    """The columns that have a slope."""
+    slopes: Array
+    inverse: Array
+    """The covariances of the slopes are this times its transpose, times the variance of the errors."""
+    errors: float
+    """The standard deviation of the errors, 0 of an exact fit."""
+    share: float
+    free: int
+
+
+def _fit(z: Array, column: int, columns: Rows) -> _Fit:
+    basis = orthonormal(z[:, columns])
+    there = columns[list(basis.kept)]
+    centred = (z[:, column] - np.mean(z[:, column]))[:, None]
+    weights = crossed(basis.q, centred)
+    left = float(np.sum((centred - basis.q @ weights) ** 2)) / len(z)
+    inverse: Array = np.linalg.inv(crossed(basis.q, np.ascontiguousarray(z[:, there]))).astype(np.float64)
+    exact = left <= DEPENDENT  # the rule by which a column depends on others: what is left over is rounding
+    free = len(z) - there.size - 1
+    errors = 0.0 if exact else (left * len(z) / max(free, 1)) ** 0.5
+    share = (1.0 if exact else max(0.0, 1.0 - left)) if centred.any() else 0.0
+    return _Fit(there, (inverse @ weights)[:, 0], inverse, errors, share, free)
+
+
+def _intervals(
+    fit: _Fit, own: Standardised, base: Standardised, column: int, kept: Rows, *, level: float
+) -> _Intervals:
+    """Intervals of the intercept and the slopes of `kept`, from the table's own units brought into those of base."""
+    from scipy.special import stdtrit
+
+    if fit.free < 1:
+        raise NotApplicableError("a table has no more records than the regression has coefficients")
+    reach = float(stdtrit(fit.free, 0.5 + level / 200)) * fit.errors
+    places = 1 + np.searchsorted(kept, fit.there)
+    rate = _log_ratio(own.spread[column], base.spread[column])
+    change = _bounded_exp(rate - _log_ratio(own.spread[fit.there], base.spread[fit.there]))
+    middle, half = np.full(kept.size + 1, np.nan), np.full(kept.size + 1, np.nan)
+    middle[places] = change * fit.slopes
+    half[places] = change * reach * np.sqrt(np.sum(fit.inverse**2, axis=1))
+    away = own.applied(base.mean[None, :])[0, fit.there]  # the record with the original's means
+    shift = base.applied(own.mean[None, :])[0, column]
+    middle[0] = shift + _bounded_exp(rate) * np.sum(away * fit.slopes)
+    half[0] = _bounded_exp(rate) * reach * np.sqrt(1 / len(own.z) + np.sum((away @ fit.inverse) ** 2))
+    return _Intervals(middle, half, fit.share)
+
+
+def _log_ratio(a: Any, b: Any) -> Any:
+    """The logarithm of a / b, because 1e300 / 1e-300 is no number."""
+    least = np.nextafter(0.0, 1.0)
+    return np.log(np.maximum(a, least)) - np.log(np.maximum(b, least))
+
+
+def _bounded_exp(exponent: Any) -> Any:
+    """The exponential, between 1 / FARTHEST and FARTHEST."""
+    most = np.log(FARTHEST)
+    return np.exp(np.clip(exponent, -most, most))
+
+
+def _overlap(a: _Intervals, b: _Intervals) -> Array:
+    """For each coefficient the mean of the shares that the two intervals have in common, 0 where one is missing."""
+    apart = np.abs(a.middle - b.middle)
+    # from half lengths, not from ends: beside a large coefficient the ends of a short interval are one number
+    common = np.maximum(np.minimum(2 * np.minimum(a.half, b.half), a.half + b.half - apart), 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shared = (common / (2 * a.half) + common / (2 * b.half)) / 2
+    equal = apart <= _EQUAL * np.maximum(1.0, np.abs(a.middle))
+    points = (a.half == 0) & (b.half == 0)
+    found: Array = np.where(points, equal, np.where((a.half > 0) & (b.half > 0), shared, 0.0)).astype(np.float64)
+    return found
+
+
+def _notes(details: dict[str, Any], original: _Intervals, masked: _Intervals) -> tuple[str, ...]:
+    notes = []
+    if details["left_out"]:
+        names = listing(details["left_out"], most=10)
+        notes.append(f"left out of both regressions, constant or dependent on other columns: {names}")
+    lost = [name for name, each in details["coefficients"].items() if each["masked"] is None]
+    if lost:
+        notes.append(f"count 0, constant or dependent on other columns in the masked table: {listing(lost, most=10)}")
+    for what, side in (("original", original), ("masked", masked)):
+        if np.nanmax(side.half) == 0:
+            notes.append(f"the {what} table fits exactly, so its intervals have no length")
+    return tuple(notes)

@@ -1,0 +1,394 @@
+"""Probabilistic information loss: how unlikely a statistic of the release would be in a random sample of the original.
+
+The original is the population and the release a sample of n' records. With t the statistic, and Var(t) what it would be
+under simple random sampling,
+
+    pil(t) = 2 P(0 <= N(0,1) <= |t(Y) - t(X)| / sqrt(Var(t)))
+
+(Mateo-Sanz, Domingo-Ferrer and Sebe 2005, expression (1) and section 4.4). Moments are those of standardised columns,
+z = (x - mean_x) / sd_x, and divide by the number of records: whatever the columns' units, nothing overflows.
+
+Where Var(t) is 0, all is lost as soon as t has changed, so a change must be told from rounding. A value is known to a
+few units in the last place, which is eps (1 + |mean| / sd) in standardised columns; what lies within 4 of these counts
+as 0.
+
+>>> import numpy as np, pandas as pd, rankveil as rv
+>>> x = pd.DataFrame({"A": np.arange(200.0), "B": np.arange(200.0) ** 2})
+>>> made = rv.audit(x, x + [4.0, 0.0], measures=["pil_mean"])  # 4 is 0.98 standard errors of the mean of A
+>>> made.values["pil_mean"].details["per_attribute"]
+{'A': 0.673, 'B': 0.0}
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankveil.catalogue import Array, Value, measure
+from rankveil.errors import NotApplicableError, listing
+from rankveil.execute import in_threads
+from rankveil.moments import scale_of
+from rankveil.multivariate import FARTHEST
+
+Flags = NDArray[np.bool_]
+
+_ROUNDING = 4 * float(np.finfo(np.float64).eps)
+"""Sums of a million values are off by a few units in the last place, and so is what a masking method computes."""
+
+_LARGE = 100
+"""Records above which statistics are close enough to normal (Kendall et al. 1994, as the paper cites it)."""
+
+_BLURRED = 0.01
+"""Standard errors that rounding may hide without a word."""
+
+_EXTREME = 0.95
+"""Correlations beyond this, whose sampling distribution is far from normal (Remark 4.1)."""
+
+_WORST = 20
+
+_SHARES = np.arange(1, 20) / 20
+"""The quantiles from 5 % to 95 %."""
+
+_FACTS: dict[str, Any] = {
+    "source": "Mateo-Sanz, Domingo-Ferrer and Sebe 2005",
+    "family": "loss",
+    "better": "lower",
+    "mapping": False,
+    "equal": False,
+}
+
+
+@measure(title="Probabilistic information loss of means", bounds=(0.0, 1.0), **_FACTS)
+def pil_mean(
+    mean_x: Array, spread_x: Array, mean_y: Array, spread_y: Array, y: Array, *, names: tuple[str, ...]
+) -> Value:
+    """How unlikely each mean would be in a random sample of the original, averaged: Var = mu_2 / n'."""
+    flat = _flat(mean_x, spread_x)
+    rounding = np.sum([_ROUNDING * np.abs(each) for each in (mean_x, spread_x, mean_y, spread_y)], axis=0)
+    with np.errstate(over="ignore"):  # a difference too large for a number is a loss of 1
+        change = _beyond(mean_y - mean_x, rounding) / np.where(flat, 1.0, spread_x)
+    losses = _losses(change, np.where(flat, 0.0, 1.0), records=len(y))
+    blurred = _blurred(_known(mean_x, spread_x), names, records=len(y))
+    return _of_attributes(losses, names, records=len(y), notes=blurred)
+
+
+@measure(title="Probabilistic information loss of variances", bounds=(0.0, 1.0), **_FACTS)
+def pil_variance(
+    mean_x: Array,
+    spread_x: Array,
+    squares_x: Array,
+    mean_y: Array,
+    spread_y: Array,
+    y: Array,
+    *,
+    names: tuple[str, ...],
+) -> Value:
+    """How unlikely each variance would be in a random sample of the original, averaged: Var = (mu_4 - mu_2^2) / n'."""
+    flat, ratio = _flat(mean_x, spread_x), _ratio(mean_x, spread_x, mean_y, spread_y)
+    known_x, known_y = _known(mean_x, spread_x), _known(mean_y, spread_y)
+    change = _beyond(ratio**2 - np.where(flat, 0.0, 1.0), known_x + ratio**2 * known_y)
+    fourth = np.diag(squares_x)
+    variance = np.where(flat, 0.0, _beyond(fourth - 1.0, known_x * (fourth + 1.0)))
+    blurred = _blurred(known_x, names, records=len(y))
+    return _of_attributes(_losses(change, variance, records=len(y)), names, records=len(y), notes=blurred)
+
+
+@measure(title="Probabilistic information loss of covariances", bounds=(0.0, 1.0), **_FACTS)
+def pil_covariance(
+    mean_x: Array,
+    spread_x: Array,
+    correlation_x: Array,
+    squares_x: Array,
+    mean_y: Array,
+    spread_y: Array,
+    correlation_y: Array,
+    y: Array,
+    *,
+    names: tuple[str, ...],
+) -> Value:
+    """How unlikely each covariance would be in a sample of the original, averaged: Var = (mu_22 - mu_11^2) / n'."""
+    a, b = _pairs(len(mean_x))
+    flat, ratio = _flat(mean_x, spread_x), _ratio(mean_x, spread_x, mean_y, spread_y)
+    known_x, known_y = _of_pairs(_known(mean_x, spread_x), a, b), _of_pairs(_known(mean_y, spread_y), a, b)
+    product = ratio[a] * ratio[b]  # 0 where a masked column is constant
+    without = flat[a] | flat[b]
+    rho = np.where(without, 0.0, correlation_x[a, b])
+    change = _beyond(product * correlation_y[a, b] - rho, known_x + product * known_y)
+    second = squares_x[a, b]
+    variance = np.where(without, 0.0, _beyond(second - rho**2, known_x * (second + rho**2)))
+    blurred = _blurred(_known(mean_x, spread_x), names, records=len(y))
+    return _of_all_pairs(_losses(change, variance, records=len(y)), a, b, names=names, records=len(y), notes=blurred)
+
+
+@measure(title="Probabilistic information loss of correlations", bounds=(0.0, 1.0), **_FACTS)
+def pil_correlation(
+    mean_x: Array,
+    spread_x: Array,
+    correlation_x: Array,
+    squares_x: Array,
+    cubes_x: Array,
+    mean_y: Array,
+    spread_y: Array,
+    correlation_y: Array,
+    y: Array,
+    *,
+    names: tuple[str, ...],
+) -> Value:
+    """How unlikely each correlation would be in a sample of the original, averaged; those of a constant column are 0.
+
+    n' Var = mu_22 + rho^2 (mu_40 + mu_04 + 2 mu_22) / 4 - rho (mu_31 + mu_13) in standardised moments: the paper's
+    expression multiplied out, so that it holds for a covariance of 0 too.
+    """
+    a, b = _pairs(len(mean_x))
+    flat_x, flat_y = _flat(mean_x, spread_x), _flat(mean_y, spread_y)
+    known_x, known_y = _of_pairs(_known(mean_x, spread_x), a, b), _of_pairs(_known(mean_y, spread_y), a, b)
+    without = flat_x[a] | flat_x[b]
+    rho = np.where(without, 0.0, correlation_x[a, b])
+    change = _beyond(np.where(flat_y[a] | flat_y[b], 0.0, correlation_y[a, b]) - rho, known_x + known_y)
+    second, fourth, third = squares_x[a, b], np.diag(squares_x), cubes_x[a, b] + cubes_x[b, a]
+    plus = second + rho**2 * (fourth[a] + fourth[b] + 2 * second) / 4
+    variance = np.where(without, 0.0, _beyond(plus - rho * third, known_x * (plus + np.abs(rho * third))))
+    notes = [*_near_one(correlation_x), *_blurred(_known(mean_x, spread_x), names, records=len(y))]
+    if flat_x.any() or flat_y.any():
+        notes.append("the correlations of a constant column count as 0")
+    return _of_all_pairs(_losses(change, variance, records=len(y)), a, b, names=names, records=len(y), notes=notes)
+
+
+@measure(title="Probabilistic information loss of quantiles", bounds=(0.0, 1.0), **_FACTS)
+def pil_quantile(
+    sorted_x: Array,
+    sorted_y: Array,
+    *,
+    density: Annotated[
+        Literal["simple", "kernel"],
+        "density at a quantile: share of records within a thousandth of the range, or a kernel estimate",
+    ] = "simple",
+    names: tuple[str, ...],
+) -> Value:
+    """How unlikely the quantiles from 5 % to 95 % would be in a sample of the original: Var = q (1 - q) / (n' f(Q)^2).
+
+    The simple density is the share of records within range / 1000 of the quantile, divided by the width of that
+    interval, and never less than one record's worth. The kernel one is normal, its bandwidth Silverman's
+    0.9 min(sd, interquartile range / 1.34) n^(-1/5).
+    """
+    estimate = {"simple": _simple_density, "kernel": _kernel_density}[density]
+
+    def column(j: int) -> tuple[Array, int]:
+        return _quantile_losses(sorted_x[:, j], sorted_y[:, j], estimate)
+
+    made = in_threads(column, range(sorted_x.shape[1]), size=sorted_x.size)
+    losses, lifted = np.array([each for each, _ in made]), sum(count for _, count in made)
+    notes = []
+    if lifted:
+        notes.append(f"the density at {lifted} of {losses.size} quantiles is below one record's worth: raised to that")
+    value = _of_attributes(losses.mean(axis=1), names, records=len(sorted_y), notes=notes)
+    by_share = {f"{100 * q:.0f}%": float(loss) for q, loss in zip(_SHARES, losses.mean(axis=0), strict=True)}
+    return Value(value.value, {**value.details, "per_quantile": by_share, "one_record": lifted}, value.notes)
+
+
+@measure(title="Probabilistic information loss", bounds=(0.0, 100.0), **_FACTS)
+def pil(
+    pil_quantile: float,
+    pil_mean: float,
+    pil_variance: float,
+    pil_covariance: float,
+    pil_correlation: float,
+    correlation_x: Array,
+    y: Array,
+) -> Value:
+    """100 times the mean of the losses of quantiles, means, variances, covariances and correlations."""
+    parts = {
+        "pil_quantile": pil_quantile,
+        "pil_mean": pil_mean,
+        "pil_variance": pil_variance,
+        "pil_covariance": pil_covariance,
+        "pil_correlation": pil_correlation,
+    }
+    notes = (*_few(len(y)), *_near_one(correlation_x))
+    return Value(100 * sum(parts.values()) / len(parts), {"parts": parts, "records": len(y)}, notes)
+
+
+def _losses(change: Array, variance: Array, *, records: int) -> Array:
+    """Expression (1) for changes of statistics whose variance is this one divided by the number of records."""
+    from scipy.special import erf
+
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # no variance: any change is a loss of 1
+        standard = np.abs(change) * np.sqrt(records / (2 * np.maximum(variance, 0.0)))
+    found: Array = np.where(change == 0, 0.0, erf(standard))
+    return found
+
+
+def _beyond(value: Array, rounding: Array) -> Array:
+    """The value, or 0 where it is no larger than rounding."""
+    found: Array = np.where(np.abs(value) > rounding, value, 0.0)
+    return found
+
+
+def _flat(mean: Array, spread: Array) -> Flags:
+    """Which columns are constant up to rounding: group means of 0.1 differ in their last digit."""
+    return np.asarray(spread <= _ROUNDING * np.abs(mean))
+
+
+def _known(mean: Array, spread: Array) -> Array:
+    """How exactly the standardised columns are known."""
+    flat = _flat(mean, spread)
+    return _ROUNDING * (1.0 + np.where(flat, 0.0, np.abs(mean) / np.where(flat, 1.0, spread)))
+
+
+def _ratio(mean_x: Array, spread_x: Array, mean_y: Array, spread_y: Array) -> Array:
+    """sd_y / sd_x; 0 for a constant masked column, and 1 for another one whose original is constant."""
+    flat_x, flat_y = _flat(mean_x, spread_x), _flat(mean_y, spread_y)
+    with np.errstate(over="ignore"):
+        ratio = np.where(flat_x, 1.0, spread_y / np.where(flat_x, 1.0, spread_x))
+    found: Array = np.where(flat_y, 0.0, np.minimum(ratio, FARTHEST))
+    return found
+
+
+def _pairs(attributes: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The first and the second attribute of each pair."""
+    if attributes < 2:
+        raise NotApplicableError("there is one column only, so no pair of columns")
+    a, b = np.triu_indices(attributes, k=1)
+    return a, b
+
+
+def _of_pairs(known: Array, a: NDArray[np.intp], b: NDArray[np.intp]) -> Array:
+    """How exactly products of two standardised columns are known."""
+    found: Array = known[a] + known[b]
+    return found
+
+
+def _few(records: int) -> list[str]:
+    """What to say of a small sample."""
+    if records > _LARGE:
+        return []
+    return [f"the release has {records} records: with {_LARGE} or fewer, normal sampling distributions are doubtful"]
+
+
+def _blurred(known: Array, names: Sequence[str], *, records: int) -> list[str]:
+    """What to say of columns far from 0 beside their spread, like 1e12 and 1."""
+    called = _called(names, len(known))
+    columns = [called[j] for j in np.flatnonzero(known * np.sqrt(records) > _BLURRED)]
+    if not columns:
+        return []
+    return [f"{listing(columns)}: so little spread beside the values' size that small changes are lost in rounding"]
+
+
+def _near_one(correlation: Array) -> list[str]:
+    """What to say of original correlations near -1 or 1."""
+    count = int(np.count_nonzero(np.abs(correlation[np.triu_indices(len(correlation), k=1)]) > _EXTREME))
+    if count == 0:
+        return []
+    pairs = "1 pair of columns has" if count == 1 else f"{count} pairs of columns have"
+    return [f"{pairs} an original correlation near -1 or 1, where the loss of correlation comes out too high"]
+
+
+def _called(names: Sequence[str], attributes: int) -> list[str]:
+    """The columns' names, or their numbers from 1 where arrays were given without names."""
+    return list(names) or [str(j + 1) for j in range(attributes)]
+
+
+def _of_attributes(losses: Array, names: Sequence[str], *, records: int, notes: Sequence[str] = ()) -> Value:
+    """The mean over the attributes, and each of them."""
+    each = dict(zip(_called(names, len(losses)), losses.tolist(), strict=True))
+    return Value(float(losses.mean()), {"per_attribute": each, "records": records}, (*_few(records), *notes))
+
+
+def _of_all_pairs(
+    losses: Array,
+    a: NDArray[np.intp],
+    b: NDArray[np.intp],
+    *,
+    names: Sequence[str],
+    records: int,
+    notes: Sequence[str] = (),
+) -> Value:
+    """The mean over the pairs, and those that lost most."""
+    called = _called(names, int(b[-1]) + 1)
+    worst = np.argsort(-losses, kind="stable")[:_WORST]
+    each = [{"a": called[a[i]], "b": called[b[i]], "value": float(losses[i])} for i in worst]
+    details = {"per_pair": each, "pairs": len(losses), "records": records}
+    return Value(float(losses.mean()), details, (*_few(records), *notes))
+
+
+class _Range:
+    """A sorted original column in units in which it goes from 0 to 1."""
+
+    def __init__(self, column: Array) -> None:
+        self.column = column
+        self.scale = scale_of(column[[0, -1]])  # the difference of two numbers near the largest would overflow
+        self.low = column[0] / self.scale
+        self.width = float(column[-1] / self.scale - self.low)
+        self.flat = self.width <= _ROUNDING * float(np.max(np.abs(column[[0, -1]]))) / self.scale
+
+    def length(self, start: Array, end: Array) -> Array:
+        """From start to end, infinite where that is too far to be written."""
+        with np.errstate(over="ignore"):
+            found: Array = (end / self.scale - start / self.scale) / self.width
+        return found
+
+    def at(self, position: Array) -> Array:
+        """The values at positions, infinite where they would be too large."""
+        with np.errstate(over="ignore"):
+            found: Array = (self.low + position * self.width) * self.scale
+        return found
+
+
+Estimate = Callable[[_Range, Array], tuple[Array, float]]
+
+
+def _quantile_losses(x: Array, y: Array, estimate: Estimate) -> tuple[Array, int]:
+    """The loss of each quantile of a column, and for how many the density had to be lifted to one record's worth."""
+    original, masked = _quantiles(x), _quantiles(y)
+    with np.errstate(over="ignore"):
+        change = _beyond(masked - original, _ROUNDING * np.abs(original) + _ROUNDING * np.abs(masked))
+    within = _Range(x)
+    if within.flat:
+        return np.where(change == 0, 0.0, 1.0), 0
+    density, least = estimate(within, original)
+    moved = np.where(change == 0, 0.0, within.length(original, masked))
+    variance = _SHARES * (1 - _SHARES) / np.maximum(density, least) ** 2
+    return _losses(moved, variance, records=len(y)), int(np.count_nonzero(density < least))
+
+
+def _quantiles(ordered: Array) -> Array:
+    """The quantiles of a sorted column, linear between its values and the same as they where two are equal."""
+    place = _SHARES * (len(ordered) - 1)
+    before = np.floor(place).astype(np.intp)
+    low, high = ordered[before], ordered[np.minimum(before + 1, len(ordered) - 1)]
+    weight = place - before
+    found: Array = np.clip((1 - weight) * low + weight * high, low, high)
+    return found
+
+
+def _simple_density(within: _Range, points: Array) -> tuple[Array, float]:
+    """Share of records within a thousandth of the range, by the interval's width; and that of one record."""
+    column, near = within.column, 1 / 1000
+    position = within.length(column[:1], points)
+    # the point itself is inside, even where a thousandth of the range is too little to be added to it
+    with np.errstate(over="ignore"):
+        above = np.maximum(within.at(position + near), np.nextafter(points, np.inf))
+        below = np.minimum(within.at(position - near), np.nextafter(points, -np.inf))
+    inside = np.searchsorted(column, above, side="left") - np.searchsorted(column, below, side="right")
+    one = 1 / (2 * near * len(column))
+    return one * inside.astype(np.float64), one
+
+
+def _kernel_density(within: _Range, points: Array) -> tuple[Array, float]:
+    """The normal kernel estimate of the density; and what a record adds to it at its own place."""
+    column = within.column
+    z = within.length(column[:1], column)
+    quartiles = _quantiles(z)[[4, 14]]
+    middle = float(quartiles[1] - quartiles[0]) / 1.34
+    spread = float(np.std(z))
+    width = 0.9 * (min(spread, middle) if middle > _ROUNDING else spread) * len(z) ** -0.2
+    one = 1 / (len(z) * width * math.sqrt(2 * math.pi))
+    at = within.length(column[:1], points)
+    density = np.empty(len(points))
+    for i, point in enumerate(at):
+        density[i] = one * np.sum(np.exp(-0.5 * ((z - point) / width) ** 2))
+    return density, one
