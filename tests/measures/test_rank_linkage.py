@@ -63,7 +63,7 @@ def test_all_pairs_by_brute_force(name: str, rows: list[tuple[int, ...]]) -> Non
 def test_the_published_values(
     reference_data: Callable[[str], Path], data: str, printed: float, expected: float
 ) -> None:
-    # Domingo-Ferrer, Ricci and Domingo-Enrich 2018, section 5: microaggregation with k = 5
+    # Domingo-Ferrer, Ricci and Soria-Comas 2017, section 5: microaggregation with k = 5
     table = pd.read_csv(reference_data(data))
     table = table[EIA] if data == "eia" else table
     made = rv.audit(table, rv.mask(table, "mdav", k=5).data, measures=["rank_linkage"])

@@ -15,6 +15,7 @@ from rankveil.cli.progress import watching
 
 if TYPE_CHECKING:
     from rankveil.auditing import Audit
+    from rankveil.comparison import Comparison
     from rankveil.people.intruder import Attack
     from rankveil.people.protector import Certificate, Release
     from rankveil.people.subject import Verification
@@ -41,6 +42,23 @@ class _Trial:
         return self.name, level, risk, self.attack.claims, self.attack.claims_right
 
 
+@dataclass(frozen=True)
+class _Demo:
+    """All that the demo found."""
+
+    trials: list[_Trial]
+    """The last one is released."""
+    certificate: Certificate
+    record: dict[str, Any]
+    subject: Verification
+    comparison: Comparison
+
+    @property
+    def released(self) -> _Trial:
+        """The masking that is released."""
+        return self.trials[-1]
+
+
 def demo(
     *,
     out: Annotated[
@@ -53,7 +71,8 @@ def demo(
 ) -> int:
     """Show the main job on a made-up table.
 
-    It is masked, audited and attacked, and the release is written with a report; needs no file and no network.
+    It is masked, audited, attacked and compared with other maskings, and the release is written with a report; needs no
+    file and no network.
     """
     import rankveil as rv
     from rankveil import datasets, files
@@ -73,7 +92,9 @@ def demo(
             second = _trial("rank_swap, p = 20", people, rv.Plan.of("rank_swap", columns=_ATTRIBUTES, p=20), chosen)
             certificate = rv.certify(people, second.release.data, columns=_ATTRIBUTES, diversity="distinct")
             record, subject = _subject(people, second, progress)
-            page = _page([first, second], certificate, record, subject)
+            comparison = _compared(people, second)
+            made = _Demo([first, second], certificate, record, subject, comparison)
+            page = _page(made)
             with files.Staged() as staged:
                 secret, manifest = second.release.secret.to_json(), second.release.manifest.to_json()
                 staged.add(paths[names[3]], lambda file: file.write(secret.encode()), mode=0o600)
@@ -87,9 +108,9 @@ def demo(
                 os.rmdir(out)
         raise
     if as_json:
-        output.emit(_document([first, second], certificate, record, subject, paths))
+        output.emit(_document(made, paths))
     else:
-        _show([first, second], certificate, record, subject, out)
+        _show(made, out)
     return 0
 
 
@@ -116,16 +137,31 @@ def _subject(people: Any, trial: _Trial, progress: Any) -> tuple[dict[str, Any],
     return record, rv.verify(trial.release.data, record, permutation=True, progress=progress)
 
 
+def _compared(people: Any, trial: _Trial) -> Comparison:
+    """Other methods at the risk that the release has."""
+    import rankveil as rv
+
+    return rv.compare(
+        people,
+        ("rank_swap", "additive_noise", "mdav"),
+        at={"risk": trial.audit["rank_linkage"]},
+        utility=("um", "pil"),
+        columns=_ATTRIBUTES,
+        replicates=3,
+        workers=1,
+    )
+
+
 def _comparison(trials: list[_Trial]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     headings = ("masking", "mean rank change", "largest rank correlation", "links claimed", "of them right")
     return headings, [trial.row() for trial in trials]
 
 
-def _page(trials: list[_Trial], certificate: Certificate, record: dict[str, Any], subject: Verification) -> str:
-    from rankveil.report import documents
+def _page(made: _Demo) -> str:
+    from rankveil.report import comparing, documents
     from rankveil.report.page import Grid, Section, render
 
-    released = trials[-1]
+    released, subject, record = made.released, made.subject, made.record
     attacked = released.attack.to_dict()
     null = (released.attack.null.values, released.attack.null.shares)
     mine = subject.to_dict()
@@ -134,11 +170,11 @@ def _page(trials: list[_Trial], certificate: Certificate, record: dict[str, Any]
         Section(
             "Two maskings compared",
             "The same five attributes, masked in two ways; the second one is released as masked.csv.",
-            tables=[Grid(*_comparison(trials))],
+            tables=[Grid(*_comparison(made.trials))],
         ),
         # the notes of the attack hold those of the other two
         *documents.audit_sections(released.audit.to_dict() | {"notes": []}, released.audit.rank_changes()),
-        documents.certificate_section(certificate.to_dict() | {"notes": []}),
+        documents.certificate_section(made.certificate.to_dict() | {"notes": []}),
         *documents.attack_sections(attacked, released.attack.matches.distance, null),
         Section(
             "One subject's own check",
@@ -146,6 +182,7 @@ def _page(trials: list[_Trial], certificate: Certificate, record: dict[str, Any]
             tables=[Grid(("attribute", "her value", "nearest released", "its rank", "distance d"), list(own))],
             notes=mine["notes"],
         ),
+        *comparing.compare_sections(made.comparison.to_dict()),
     ]
     lead = (
         "1000 made-up people, five attributes masked by rank swapping.\n\n"
@@ -163,13 +200,7 @@ def _subject_words(subject: Verification) -> str:
     )
 
 
-def _document(
-    trials: list[_Trial],
-    certificate: Certificate,
-    record: dict[str, Any],
-    subject: Verification,
-    paths: dict[str, str],
-) -> dict[str, Any]:
+def _document(made: _Demo, paths: dict[str, str]) -> dict[str, Any]:
     return {
         "schema": DEMO_SCHEMA,
         "files": list(paths.values()),
@@ -181,24 +212,22 @@ def _document(
                 "claims_right": trial.attack.claims_right,
                 "withstands": trial.attack.withstands,
             }
-            for trial in trials
+            for trial in made.trials
         ],
-        "certify": certificate.to_dict(),
-        "verify": {"asked": record, **subject.to_dict()},
-        "notes": list(trials[-1].release.notes),
+        "certify": made.certificate.to_dict(),
+        "verify": {"asked": made.record, **made.subject.to_dict()},
+        "compare": made.comparison.to_dict(),
+        "notes": list(made.released.release.notes),
     }
 
 
-def _show(
-    trials: list[_Trial], certificate: Certificate, record: dict[str, Any], subject: Verification, out: str
-) -> None:
-    second = trials[-1]
+def _show(made: _Demo, out: str) -> None:
     folder = os.path.join(out, "")
     output.say("1000 made-up people; their identifier was dropped and five attributes were masked in two ways.")
     output.gap()
-    output.grid(*_comparison(trials))
+    output.grid(*_comparison(made.trials))
     output.gap()
-    for trial in trials:
+    for trial in made.trials:
         n, claims = len(trial.attack.p_values), trial.attack.claims
         told = (
             f"{claims} of {n} matches are closer than chance explains"
@@ -208,7 +237,7 @@ def _show(
         verdict = "withstands" if trial.attack.withstands else "does NOT withstand"
         method = trial.release.manifest["steps"][0]["method"]
         output.say(f"An intruder who knows all original records attacks {method}: {told}, so it {verdict} the attack.")
-    content = certificate.to_dict()
+    content = made.certificate.to_dict()
     least = ", ".join(f"{name} {d}" for name, d in zip(content["attributes"], content["largest"]["d"], strict=True))
     if any(content["largest"]["d"]):
         output.say(f"The least that any value of the second masking moved, in ranks: {least}.")
@@ -216,18 +245,20 @@ def _show(
         output.say(
             "Neither guarantees that every value moves: rankveil certify tells the least, distance_swap guarantees one."
         )
-    output.say(_subject_words(subject))
+    output.say(_subject_words(made.subject))
+    output.say(f"Other methods at the risk of the release: {made.comparison.recommendation()}")
     output.gap()
     output.say(
         f"Written: {folder}original.csv, masked.csv with its manifest and secret, and report.html (for internal use)."
     )
-    values = ",".join(f"{name}={value}" for name, value in record.items())
+    values = ",".join(f"{name}={value}" for name, value in made.record.items())
     output.say("Try next:")
     for command in (
         f"rankveil inspect {folder}original.csv",
+        f"rankveil audit {folder}original.csv {folder}masked.csv --by REGION --target INCOME",
         f"rankveil attack {folder}original.csv {folder}masked.csv --subsets",
         f"rankveil verify {folder}masked.csv --record {values}",
         f"rankveil mask {folder}original.csv -o {folder}moved.csv --method distance_swap --set d=100 --columns TAX",
     ):
         output.line(f"  {command}")
-    output.notes(second.release.notes)
+    output.notes(made.released.release.notes)

@@ -8,10 +8,13 @@ answers are those of a plain loop, to the last bit.
 
 Records are stored relative to a centre c. A node knows the box of its records and the largest squared norm |x - c|^2
 among them: the second bounds the farthest record much better than the corner of a box, because
-|x - q|^2 = |x - c|^2 + |q - c|^2 - 2 (x - c)(q - c).
+|x - q|^2 = |x - c|^2 + |q - c|^2 - 2 (x - c)(q - c). For the same reason |x - c| is split on like one more attribute:
+a few records far out would otherwise widen the boxes of many that are not.
 
-Numbering: children of group g are the nodes g * FAN .. g * FAN + FAN - 1; nodes below `leaves` are leaves, node v above
-is the parent of group v - leaves. Groups from `top` on have no parent: searches begin with them.
+Numbering: children of group g are the nodes g * FAN .. g * FAN + FAN - 1; nodes below count.size are leaves, node v
+above is the parent of group v - count.size. Groups from `top` on have no parent: searches begin with them. So that this
+holds on every level, count.size may be above the number of leaves there are (points.shape[0]); those that are not there
+have a count of 0, as empty ones do.
 """
 
 from __future__ import annotations
@@ -21,11 +24,18 @@ from collections import namedtuple
 import numba
 import numpy as np
 
-LEAF = 32
+LEAF = 64
 FAN = 32
-FILL = 31
-"""Records per leaf at most when the tree is built; rounding to a power of two of leaves makes it half of that."""
+FILL = 63
+"""Records per leaf at most when the tree is built."""
+_TOP = 4
+"""So many groups at most have no parent."""
+_OUTWARD = 2.0
+"""What the distance from the centre weighs beside the attributes in the choice of what to split on."""
+
 _njit = numba.njit(cache=True, nogil=True, error_model="numpy")
+_minmax = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz"})
+"""For least and largest values, which are then taken of several lanes at once; there are no NaN in a tree."""
 
 Tree = namedtuple("Tree", "x rows centre points places count norms low high largest top error relative")
 """The arrays of a tree: plain data, because kernels know no objects. `x` holds the records in the order of the leaves,
@@ -36,33 +46,24 @@ so that those of a leaf lie side by side; a record is known by its place there, 
 def build(x, rows):
     """A tree over the records `rows` of x; `rows` is put in the order of the leaves, and so are the tree's records."""
     n, m = rows.size, x.shape[1]
-    wide = (m + 3) // 4 * 4  # attributes are summed four at a time
-    leaves = FAN
-    while n > FILL * leaves:
-        leaves *= 2
-    bounds = _arrange(x, rows, leaves)
-    groups, size = 0, leaves
-    while True:
-        top = groups
-        size = (size + FAN - 1) // FAN
-        groups += size
-        if size <= 2:
-            break
+    wide = (m + 1) // 2 * 2  # attributes are summed two at a time
+    leaves = max((n + FILL - 1) // FILL, 1)
+    numbered, top, groups = _levels(leaves)
     centre = np.zeros(m)
     for i in range(n):
         for j in range(m):
             centre[j] += x[rows[i], j]
     for j in range(m):
         centre[j] /= n
+    bounds, magnitude = _arrange(x, rows, centre, leaves)
     points = np.zeros((leaves, wide, LEAF), np.float32)
     places = np.full((leaves, LEAF), -1, np.int64)
     ordered = np.empty((n, m))
-    count = np.zeros(leaves, np.int64)
+    count = np.zeros(numbered, np.int64)
     norms = np.zeros((leaves, LEAF), np.float32)
     low = np.full((groups, wide, FAN), np.inf, np.float32)
     high = np.full((groups, wide, FAN), -np.inf, np.float32)
     largest = np.full(groups * FAN, -1.0, np.float32)
-    magnitude = 0.0
     for leaf in range(leaves):
         for i in range(bounds[leaf], bounds[leaf + 1]):
             t = i - bounds[leaf]
@@ -73,7 +74,6 @@ def build(x, rows):
                 u = ordered[i, j] - centre[j]
                 points[leaf, j, t] = u
                 norm += u * u
-                magnitude = max(magnitude, abs(u))
             norms[leaf, t] = norm * (1.0 + 1e-6)
         count[leaf] = bounds[leaf + 1] - bounds[leaf]
     tree = Tree(
@@ -99,55 +99,103 @@ def build(x, rows):
 
 
 @_njit
-def _arrange(x, rows, leaves):
-    """Split the records at medians of the attribute that varies most, until there are `leaves` parts; their bounds."""
+def _levels(leaves):
+    """How many leaves to number so that every level but the last fills its groups; the first group on top; all groups."""
+    unit = FAN
+    while (leaves + unit - 1) // unit > _TOP:
+        unit *= FAN
+    numbered = (leaves + unit - 1) // unit * unit
+    top, size = 0, numbered // FAN
+    while size > _TOP:
+        top += size
+        size //= FAN
+    return numbered, top, top + size
+
+
+@_njit
+def _arrange(x, rows, centre, leaves):
+    """Put `rows` in the order of the leaves; the leaves' bounds in it, and the largest difference from the centre."""
+    n, m = rows.size, x.shape[1]
+    around, magnitude = np.empty((n, m + 1), np.float32), 0.0
+    for i in range(n):
+        norm = 0.0
+        for j in range(m):
+            u = x[rows[i], j] - centre[j]
+            around[i, j] = u
+            norm += u * u
+            magnitude = max(magnitude, abs(u))
+        around[i, m] = _OUTWARD * np.sqrt(norm)
+    order = np.arange(n)
+    bounds = _split(around, order, leaves)
+    rows[:] = rows[order]
+    return bounds, magnitude
+
+
+@_njit
+def _split(x, order, leaves):
+    """Split the records where the attribute that varies most is near its median, until there are `leaves` parts."""
     bounds = np.zeros(leaves + 1, np.int64)
-    bounds[leaves] = rows.size
-    width = leaves
-    while width > 1:
-        half = width // 2
-        for part in range(0, leaves, width):
-            start, end = bounds[part], bounds[part + width]
-            middle = (start + end) // 2
-            if end - start > 1:
-                select(x, rows, start, end, _widest(x, rows, start, end), middle)
-            bounds[part + half] = middle
-        width = half
+    bounds[leaves] = order.size
+    keys = np.empty(order.size, np.float32)
+    first, last = np.zeros(64, np.int64), np.full(64, leaves)
+    depth = 1
+    while depth > 0:
+        depth -= 1
+        a, b = first[depth], last[depth]
+        if b - a < 2:
+            continue
+        unit = 1  # the leaves of whole groups stay together
+        while unit * FAN < b - a:
+            unit *= FAN
+        half = ((b - a + unit - 1) // unit + 1) // 2 * unit
+        start, end = bounds[a], bounds[b]
+        middle = start + (end - start) * half // (b - a)
+        j = _widest(x, order, start, end)
+        for i in range(start, end):
+            keys[i] = x[order[i], j]
+        select(keys, order, start, end, middle)
+        bounds[a + half] = middle
+        first[depth], last[depth] = a, a + half
+        first[depth + 1], last[depth + 1] = a + half, b
+        depth += 2
     return bounds
 
 
 @_njit
-def _widest(x, rows, start, end):
-    """The attribute with the largest variance among (at most 256 of) the records."""
-    step = max(1, (end - start) // 256)
-    widest, most = 0, -1.0
-    for j in range(x.shape[1]):
-        total, square, number = 0.0, 0.0, 0
-        for i in range(start, end, step):
-            value = x[rows[i], j]
-            total += value
-            square += value * value
-            number += 1
-        variance = square / number - (total / number) ** 2
+def _widest(x, order, start, end):
+    """The attribute with the largest variance among (at most 128 of) the records."""
+    m, step = x.shape[1], max(1, (end - start) // 64)
+    total, square, number = np.zeros(m, np.float32), np.zeros(m, np.float32), 0
+    for i in range(start, end, step):
+        number += 1
+        for j in range(m):
+            u = x[order[i], j] - x[order[start], j]
+            total[j] += u
+            square[j] += u * u
+    widest, most = 0, np.float32(-1.0)
+    for j in range(m):
+        variance = square[j] - total[j] * total[j] / number
         if variance > most:
             widest, most = j, variance
     return widest
 
 
 @_njit
-def select(x, rows, start, end, j, middle):
-    """Reorder rows[start:end] so that those before `middle` are not above those from it on, in attribute j."""
+def select(keys, order, start, end, middle):
+    """Reorder keys[start:end], and `order` with them, so that keys before `middle` are not above those from it on."""
     low, high = start, end - 1
     while low < high:
-        pivot = x[rows[(low + high) // 2], j]
+        one, other = keys[low], keys[high]
+        pivot = max(min(one, other), min(max(one, other), keys[(low + high) // 2]))  # the median of three
         a, b = low, high
         while a <= b:
-            while x[rows[a], j] < pivot:
+            while keys[a] < pivot:
                 a += 1
-            while x[rows[b], j] > pivot:
+            while keys[b] > pivot:
                 b -= 1
             if a <= b:
-                rows[a], rows[b] = rows[b], rows[a]
+                keys[a], keys[b] = keys[b], keys[a]
+                order[a], order[b] = order[b], order[a]
                 a += 1
                 b -= 1
         if middle <= b:
@@ -158,7 +206,7 @@ def select(x, rows, start, end, j, middle):
             return
 
 
-@_njit
+@_minmax
 def _box_of_leaf(tree, leaf):
     group, lane, number = leaf // FAN, leaf % FAN, tree.count[leaf]
     for j in range(tree.points.shape[1]):
@@ -174,7 +222,7 @@ def _box_of_leaf(tree, leaf):
     tree.largest[leaf] = norm
 
 
-@_njit
+@_minmax
 def _box_of_group(tree, group):
     """The box of a group's parent from those of its children; whether it changed."""
     node = tree.count.size + group

@@ -14,9 +14,11 @@ STACK = 4096
 """How many nodes may wait in a search."""
 
 _njit = numba.njit(cache=True, nogil=True, error_model="numpy")
+_inlined = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+"""A tree is a dozen arrays: handing them over to a small function takes longer than what it does."""
 
 
-@_njit
+@_inlined
 def distance(x, i, q):
     """The squared distance that decides: double precision, attribute by attribute in order."""
     total = 0.0
@@ -26,7 +28,7 @@ def distance(x, i, q):
     return total
 
 
-@_njit
+@_inlined
 def _query(tree, q):
     """The query relative to the centre, in single precision, as wide as the records are stored."""
     made = np.zeros(tree.points.shape[1], np.float32)
@@ -35,38 +37,34 @@ def _query(tree, q):
     return made
 
 
-@_njit
+@_inlined
 def _leaf_distances(tree, leaf, q, found):
     points = tree.points
     for t in range(LEAF):
         found[t] = np.float32(0.0)
-    for j in range(0, points.shape[1], 4):
-        q0, q1, q2, q3 = q[j], q[j + 1], q[j + 2], q[j + 3]
+    for j in range(0, points.shape[1], 2):
+        q0, q1 = q[j], q[j + 1]
         for t in range(LEAF):
             a = points[leaf, j, t] - q0
             b = points[leaf, j + 1, t] - q1
-            c = points[leaf, j + 2, t] - q2
-            d = points[leaf, j + 3, t] - q3
-            found[t] += (a * a + b * b) + (c * c + d * d)
+            found[t] += a * a + b * b
 
 
-@_njit
+@_inlined
 def _nearest_bounds(tree, group, q, found):
     """For every child the least squared distance that a record in its box can have."""
     low, high, zero = tree.low, tree.high, np.float32(0.0)
     for t in range(FAN):
         found[t] = zero
-    for j in range(0, low.shape[1], 4):
-        q0, q1, q2, q3 = q[j], q[j + 1], q[j + 2], q[j + 3]
+    for j in range(0, low.shape[1], 2):
+        q0, q1 = q[j], q[j + 1]
         for t in range(FAN):
             a = max(max(low[group, j, t] - q0, q0 - high[group, j, t]), zero)
             b = max(max(low[group, j + 1, t] - q1, q1 - high[group, j + 1, t]), zero)
-            c = max(max(low[group, j + 2, t] - q2, q2 - high[group, j + 2, t]), zero)
-            d = max(max(low[group, j + 3, t] - q3, q3 - high[group, j + 3, t]), zero)
-            found[t] += (a * a + b * b) + (c * c + d * d)
+            found[t] += a * a + b * b
 
 
-@_njit
+@_inlined
 def _farthest_bounds(tree, group, q, square, found, dots):
     """For every child the largest squared distance that its box and largest norm allow; below 0 for an empty one."""
     low, high = tree.low, tree.high
@@ -88,24 +86,28 @@ def _farthest_bounds(tree, group, q, square, found, dots):
         found[t] = min(found[t], ball) if norm >= 0.0 else np.float32(-1.0)
 
 
-@_njit
+@_inlined
 def _wider(tree, square):
     """A squared distance seen in single precision may be this large and still not be above `square` in truth."""
     root = (np.sqrt(square) + tree.error) * (1.0 + tree.relative)
     return np.float32(root * root * (1.0 + 1e-6))
 
 
-@_njit
+@_inlined
 def _narrower(tree, square):
     """A squared distance seen in single precision may be this small and still not be below `square` in truth."""
     root = max((np.sqrt(max(square, 0.0)) - tree.error) * (1.0 - tree.relative), 0.0)
     return np.float32(root * root * (1.0 - 1e-6)) if square >= 0.0 else np.float32(-0.5)
 
 
-@_njit
+@_inlined
 def _keep(leaf, tree, q, found, limit, best, places):
     """Put a leaf's records among the k nearest so far (sorted by distance, then row); the new limit."""
-    k = best.size
+    k, some = best.size, 0
+    for t in range(LEAF):  # all lanes at once: mostly there is none
+        some |= found[t] <= limit
+    if not some:
+        return limit
     for t in range(tree.count[leaf]):
         if found[t] <= limit:
             place = tree.places[leaf, t]
@@ -142,14 +144,14 @@ def nearest(tree, q, home, best, places, nodes, bounds, found):
             continue
         if node >= leaves:
             _nearest_bounds(tree, node - leaves, seen, found)
-            depth = _push_nearest(node - leaves, found, limit, depth, depth, nodes, bounds)
+            depth = _push_nearest(node - leaves, found, limit, depth, nodes, bounds)
         else:
             at_home = False
             _leaf_distances(tree, node, seen, found)
             limit = _keep(node, tree, q, found, limit, best, places)
 
 
-@_njit
+@_inlined
 def _begin(tree, nodes, bounds, bound):
     """Put the groups without a parent on the stack, as if they had one."""
     depth = 0
@@ -160,20 +162,22 @@ def _begin(tree, nodes, bounds, bound):
     return depth
 
 
-@_njit
-def _push_nearest(group, found, limit, depth, floor, nodes, bounds):
-    """Children that may hold a nearer record, the nearest on top."""
-    for t in range(FAN):
-        bound = found[t]
-        if bound <= limit and bound < np.inf:
-            p = depth
-            while p > floor and bounds[p - 1] < bound:
-                bounds[p] = bounds[p - 1]
-                nodes[p] = nodes[p - 1]
-                p -= 1
-            bounds[p] = bound
-            nodes[p] = group * FAN + t
-            depth += 1
+@_inlined
+def _push_nearest(group, found, limit, floor, nodes, bounds):
+    """Children that may hold a nearer record, the nearest on top; the new depth of the stack."""
+    depth = floor
+    for t in range(FAN):  # without a branch, which could not be foreseen
+        bounds[depth] = found[t]
+        nodes[depth] = group * FAN + t
+        depth += found[t] <= limit and found[t] < np.inf
+    for i in range(floor + 1, depth):
+        bound, node, p = bounds[i], nodes[i], i
+        while p > floor and bounds[p - 1] < bound:
+            bounds[p] = bounds[p - 1]
+            nodes[p] = nodes[p - 1]
+            p -= 1
+        bounds[p] = bound
+        nodes[p] = node
     return depth
 
 
@@ -194,9 +198,14 @@ def farthest(tree, q, most, row, nodes, bounds, found, dots):
         node = nodes[depth]
         if node >= leaves:
             _farthest_bounds(tree, node - leaves, seen, square, found, dots)
-            depth = _push_farthest(node - leaves, found, limit, depth, depth, nodes, bounds)
+            depth = _push_farthest(node - leaves, found, limit, depth, nodes, bounds)
         else:
             _leaf_distances(tree, node, seen, found)
+            some = 0
+            for t in range(LEAF):
+                some |= found[t] >= limit
+            if not some:
+                continue
             for t in range(tree.count[node]):
                 if found[t] >= limit:
                     place = tree.places[node, t]
@@ -208,18 +217,20 @@ def farthest(tree, q, most, row, nodes, bounds, found, dots):
     return row
 
 
-@_njit
-def _push_farthest(group, found, limit, depth, floor, nodes, bounds):
-    """Children that may hold a farther record, the farthest on top."""
+@_inlined
+def _push_farthest(group, found, limit, floor, nodes, bounds):
+    """Children that may hold a farther record, the farthest on top; the new depth of the stack."""
+    depth = floor
     for t in range(FAN):
-        bound = found[t]
-        if bound >= limit and bound >= 0.0:
-            p = depth
-            while p > floor and bounds[p - 1] > bound:
-                bounds[p] = bounds[p - 1]
-                nodes[p] = nodes[p - 1]
-                p -= 1
-            bounds[p] = bound
-            nodes[p] = group * FAN + t
-            depth += 1
+        bounds[depth] = found[t]
+        nodes[depth] = group * FAN + t
+        depth += found[t] >= limit and found[t] >= 0.0
+    for i in range(floor + 1, depth):
+        bound, node, p = bounds[i], nodes[i], i
+        while p > floor and bounds[p - 1] > bound:
+            bounds[p] = bounds[p - 1]
+            nodes[p] = nodes[p - 1]
+            p -= 1
+        bounds[p] = bound
+        nodes[p] = node
     return depth

@@ -12,7 +12,7 @@ _njit = numba.njit(cache=True, nogil=True, error_model="numpy")
 
 _SMALL = 1_000
 """With fewer records left than this the tree is not built again."""
-_SHARE = 50
+_SHARE = 20
 """One record in so many stands in the list of those far from the centre."""
 _TRIED = 128
 """So many of that list are tried as a first guess at the farthest record."""
@@ -35,7 +35,7 @@ def mdav(x, k):
     rows = np.arange(n)
     while live >= 3 * k:
         tree = build(x, rows)
-        for leaf in range(tree.count.size):
+        for leaf in range(tree.points.shape[0]):
             for t in range(tree.count[leaf]):
                 home[tree.places[leaf, t]] = leaf
         for i in range(live):
@@ -51,7 +51,7 @@ def mdav(x, k):
             row = _farthest_listed(centre, seen, listed, far, reach, first, beyond, group)
             if row < 0:
                 seen[:] = centre
-                listed, far, reach, beyond = _list_far(tree, centre, group, live)
+                listed, far, reach, beyond = _list_far(tree, centre, live)
                 first = 0
                 row = _farthest_listed(centre, seen, listed, far, reach, first, beyond, group)
             if row < 0:  # others are as far as those listed, to the last digits: only all of them can tell
@@ -62,7 +62,7 @@ def mdav(x, k):
                 remove(tree, home, chosen)
                 for z in range(k):
                     group[rows[chosen[z]]] = number
-                    _add(total, rest, x, rows[chosen[z]], -1.0)
+                    _add(total, rest, tree.x, chosen[z], -1.0)
                 live -= k
                 number += 1
                 if turn == 0:
@@ -86,19 +86,19 @@ def _add(total, rest, x, row, sign):
 
 
 @_njit
-def _list_far(tree, centre, group, live):
+def _list_far(tree, centre, live):
     """The records farthest from the centre, the farthest first: rows, values, distances; and how far all others are."""
     away, places, number = np.empty(live), np.empty(live, np.int64), 0
-    for i in range(tree.rows.size):
-        if group[tree.rows[i]] < 0:
-            away[number] = distance(tree.x, i, centre)
-            places[number] = i
+    for leaf in range(tree.points.shape[0]):
+        for t in range(tree.count[leaf]):
+            places[number] = tree.places[leaf, t]
+            away[number] = distance(tree.x, places[number], centre)
             number += 1
     order = np.arange(live)
     wanted = max(64, live // _SHARE)
     beyond = -1.0
     if wanted < live:
-        select(away.reshape(-1, 1), order, 0, live, 0, live - wanted)
+        select(away.astype(np.float32), order, 0, live, live - wanted)
         for i in range(live - wanted):
             beyond = max(beyond, away[order[i]])
         beyond = np.sqrt(beyond)

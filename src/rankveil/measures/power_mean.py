@@ -6,8 +6,9 @@ alpha weighs the smallest distances, so J is a measure of protection: a *larger*
 paper is the wrong way round). A high alpha weighs the largest distances, and a larger J means more loss. So there are
 two measures, `power_mean` for alpha up to 1 and `power_mean_loss` for alpha from 1 on.
 
-The usual alphas are -1 and 2, and J at both stands in the details of both measures. On top of `power_mean` stands
-alpha = 1/2: for alpha <= 0 a single value that keeps its rank makes J 0, and nearly every release has one.
+The usual alphas are -1 and 2, the defaults of the two, and J at both stands in the details of both measures. For
+alpha <= 0 a single value that keeps its rank makes J 0, and nearly every large release has one: a positive alpha, or the
+curve, then says more.
 
 Details also carry J over whole alphas from -10 to 10 for each attribute: where the curve of one release lies above that
 of another for all alpha below 1, the first protects better however much one minds the worst case (dominance).
@@ -41,7 +42,7 @@ def power_mean(
     rank_x: Array,
     rank_y: Array,
     *,
-    alpha: Annotated[float, Range(-100, 1), "the lower, the more the smallest distances weigh"] = 0.5,
+    alpha: Annotated[float, Range(-100, 1), "the lower, the more the smallest distances weigh"] = -1.0,
 ) -> Value:
     """(mean of p_i^alpha)^(1/alpha) of the permutation distances p_i of an attribute, alpha at most 1: larger is safer.
 

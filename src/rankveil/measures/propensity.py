@@ -128,7 +128,8 @@ def _merged(x: Array, y: Array) -> _Merged:
 
 
 def _logistic(table: _Merged, *, quadratic: bool) -> _Fit:
-    q = _design(_terms(table.z) if quadratic else table.z)
+    terms = _terms(table.z) if quadratic else table.z
+    q = _design(terms)
     c, (n, size) = table.share, q.shape
     fitted, information = _newton(q, table.t)
     p = _chance(fitted)
@@ -140,7 +141,8 @@ def _logistic(table: _Merged, *, quadratic: bool) -> _Fit:
         notes.append("the model tells the tables apart completely")
     if size > n / 10:
         notes.append(f"the model has {size} coefficients for {n} records: it will find differences by chance")
-    details = {"coefficients": size, "standard_error": error, "interval_method": "influence function, 95 %"}
+    details = {"coefficients": size, "dependent_terms_left_out": terms.shape[1] + 1 - size, "ridge": _RIDGE}
+    details |= {"standard_error": error, "interval_method": "influence function, 95 %"}
     return _Fit(value, (size - 1) * (1 - c) ** 2 * c / n, _interval(value, error), details, tuple(notes))
 
 
@@ -250,7 +252,7 @@ def _forest(table: _Merged, rng: Stream) -> _Fit:
     shuffled = [t[rng.order(t.size)] for _ in range(_SHUFFLES)]
     chance = [float(np.mean((_scores(z, each, folds, rng) - t.mean()) ** 2)) for each in shuffled]
     error = _error_of_mean(squares, t)
-    details = {"trees": _TREES, "folds": _FOLDS, "permutations": _SHUFFLES, "standard_error": error}
+    details: dict[str, Any] = {"trees": _TREES, "folds": _FOLDS, "permutations": _SHUFFLES, "standard_error": error}
     details["interval_method"] = "spread of (p - c)^2 over the records with the trees as they are, 95 %"
     return _Fit(value, math.fsum(chance) / _SHUFFLES, _interval(value, error), details)
 

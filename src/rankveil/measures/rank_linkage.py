@@ -27,7 +27,7 @@ _QUANTILES = (0, 5, 25, 50, 75, 95, 100)
 
 @measure(
     title="Rank linkage",
-    source="Domingo-Ferrer, Ricci and Domingo-Enrich 2018",
+    source="Domingo-Ferrer, Ricci and Soria-Comas 2017",
     family="risk",
     better="higher",
     mapping=False,
@@ -43,7 +43,7 @@ def rank_linkage(rank_x: Array, rank_y: Array, euclidean_ranks: Linker, paired: 
 
 @measure(
     title="Permutation linkage",
-    source="Domingo-Ferrer and Muralidhar 2016; Domingo-Ferrer, Ricci and Domingo-Enrich 2018",
+    source="Domingo-Ferrer and Muralidhar 2016; Domingo-Ferrer, Ricci and Soria-Comas 2017",
     family="risk",
     better="higher",
     mapping=False,

@@ -86,12 +86,19 @@ def audit_sections(content: Mapping[str, Any], levels: Mapping[str, Array]) -> l
             )
         )
     tables = [Grid(*grid[1:], caption=grid[0]) for grid in audit_grids(content)]
-    without = [f"{name} does not apply: {why}" for name, why in content["not_applicable"].items()]
-    parts.append(Section("Measures", tables=tables, notes=without))
+    parts.append(Section("Measures", tables=tables, notes=not_applicable(content)))
     if content["gates"]:
         judged = [(gate["rule"], gate["value"], "held" if gate["ok"] else "FAILED") for gate in content["gates"]]
         parts.append(Section("Gates", tables=[Grid(("must not come true", "value", "result"), judged)]))
     return [*parts, *_notes(content["notes"])]
+
+
+def not_applicable(content: Mapping[str, Any]) -> list[str]:
+    """What does not apply, measures with the same reason in one sentence."""
+    by: dict[str, list[str]] = {}
+    for name, why in content["not_applicable"].items():
+        by.setdefault(why, []).append(name)
+    return [f"{', '.join(names)} {'does' if len(names) == 1 else 'do'} not apply: {why}" for why, names in by.items()]
 
 
 _FAMILIES = {

@@ -1,8 +1,9 @@
-"""From numbers to pictures: each function takes arrays and returns a chart."""
+"""How far records moved, and how near an intruder comes to them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -208,3 +209,54 @@ def _spread(ticks: Array, at: Array, shares: Array) -> Array:
 def _binned(edges: Array, at: Array, shares: Array) -> Array:
     inside = np.clip(np.searchsorted(edges, at, side="right") - 1, 0, edges.size - 2)
     return np.bincount(inside, weights=shares, minlength=edges.size - 1).astype(float)
+
+
+def most_exposed(
+    records: Sequence[Mapping[str, Any]],
+    *,
+    usual: float | None = None,
+    most: int = _MOST_BARS,
+    title: str | None = None,
+) -> Chart:
+    """The match distances of exposed records, the most exposed first, as they are given.
+
+    Each record is a mapping with its number (`original`) and its `distance`; `usual` is the distance to compare with,
+    such as the median of the random records. No more than `most` are drawn, all are counted.
+
+    >>> most_exposed([{"original": 17, "distance": 0}, {"original": 3, "distance": 2}], usual=5).title
+    'Record 17 is the most exposed of 2: a released record lies at rank distance 0'
+    """
+    if not records:
+        raise ParameterError("exposed records: there is none to draw; give at least one")
+    distances = [float(record["distance"]) for record in records]
+    _distances(np.array(distances), what="exposed records")
+    labels = [str(record["original"]) for record in records[:most]]
+    series: list[Bars | Line] = [Bars("exposed records", labels, distances[:most])]
+    if usual is not None:
+        series.append(Line("usual for random records", [0, len(labels) - 1], [usual] * 2, guide=True))
+    return Chart(
+        title=_exposed_title(str(records[0]["original"]), distances) if title is None else title,
+        x_label="Original record, the most exposed first",
+        y_label="Distance to the nearest masked record",
+        series=series,
+        note=_exposed_note(distances, drawn=len(labels), usual=usual),
+        kind="most_exposed",
+    )
+
+
+def _exposed_title(first: str, distances: Sequence[float]) -> str:
+    lies = f"a released record lies at rank distance {number(distances[0])}"
+    if len(distances) == 1:
+        return f"Record {first} alone is exposed: {lies}"
+    return f"Record {first} is the most exposed of {len(distances)}: {lies}"
+
+
+def _exposed_note(distances: Sequence[float], *, drawn: int, usual: float | None) -> str:
+    parts = [f"{len(distances)} exposed {'record' if len(distances) == 1 else 'records'}."]
+    if usual is not None:
+        parts.append(f"Usual distance of random records: {number(usual)}.")
+    if drawn < len(distances):
+        parts.append(f"The first {drawn} are drawn.")
+    if 0.0 in distances[:drawn]:
+        parts.append("No bar: a released record has exactly the same ranks.")
+    return " ".join(parts)

@@ -1,0 +1,374 @@
+// The subject's check against released data: her nearest released values and the record that could be hers
+// (Algorithms 2 and 3 of Domingo-Ferrer and Muralidhar, 2016), the diversity around her values, and what chance gives.
+// `rankveil verify` computes the same numbers; where order matters to rounding, both use the same order.
+"use strict";
+const rankveil = (() => {
+  const ARRAYS = { i1: Int8Array, i2: Int16Array, i4: Int32Array, f4: Float32Array, f8: Float64Array };
+  const SLICE = 20; // milliseconds of work before the page may draw and answer again
+  const NOTHING = { count: 0, first: 0, above: 0, squares: 0 };
+
+  const released = JSON.parse(document.getElementById("released").textContent);
+  const decodedColumns = new Map();
+  let lastView = null;
+
+  // Typed arrays use the byte order of the machine, which is little-endian wherever browsers run.
+  function decoded(text, type) {
+    const letters = atob(text);
+    const bytes = new Uint8Array(letters.length);
+    for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
+    return new ARRAYS[type](bytes.buffer);
+  }
+
+  function valuesOf(column) {
+    if (!decodedColumns.has(column)) decodedColumns.set(column, decoded(column.values, column.type));
+    return decodedColumns.get(column);
+  }
+
+  // The first place whose number is not below x, and the first whose number is above x.
+  function lowerBound(sorted, x) {
+    let low = 0, high = sorted.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (sorted[middle] < x) low = middle + 1; else high = middle;
+    }
+    return low;
+  }
+
+  function upperBound(sorted, x) {
+    let low = 0, high = sorted.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (sorted[middle] <= x) low = middle + 1; else high = middle;
+    }
+    return low;
+  }
+
+  // A column sorted once: its different values, how often each comes, their average ranks; which of them each row has.
+  function sortedColumn(y) {
+    const values = y.slice().sort();
+    const starts = [];
+    for (let i = 0; i < values.length; i++) if (i === 0 || values[i] !== values[i - 1]) starts.push(i);
+    const distinct = Float64Array.from(starts, (start) => values[start]);
+    const ends = starts.map((_, k) => (k + 1 < starts.length ? starts[k + 1] : values.length));
+    const counts = starts.map((start, k) => ends[k] - start);
+    const ranks = Float64Array.from(starts, (start, k) => (start + ends[k] + 1) / 2);
+    const which = Uint32Array.from(y, (value) => lowerBound(distinct, value));
+    const rankOf = Float64Array.from(which, (k) => ranks[k]);
+    return { values, distinct, starts, counts, ranks, which, rankOf };
+  }
+
+  // The records complete in some columns, ranked there; kept, because people try several values.
+  async function viewOf(columns, pause) {
+    if (lastView && lastView.columns.length === columns.length && lastView.columns.every((c, j) => c === columns[j])) {
+      return lastView;
+    }
+    const read = [];
+    for (const column of columns) {
+      read.push(valuesOf(column));
+      await pause(0);
+    }
+    const rows = [];
+    for (let i = 0; i < released.records; i++) if (read.every((values) => !Number.isNaN(values[i]))) rows.push(i);
+    if (rows.length === 0) throw new Error("no released record has all the columns that were given");
+    const sorted = [];
+    for (const values of read) {
+      sorted.push(sortedColumn(Float64Array.from(rows, (row) => values[row])));
+      await pause(0);
+    }
+    lastView = { columns, rows, sorted, index: indexOf(sorted, rows.length), chance: null };
+    return lastView;
+  }
+
+  // Records in the order of the column with the most different values: a search goes outwards from a record's place.
+  function indexOf(sorted, n) {
+    let lead = 0;
+    sorted.forEach((column, j) => { if (column.distinct.length > sorted[lead].distinct.length) lead = j; });
+    const next = sorted[lead].starts.slice();
+    const order = new Uint32Array(n);
+    for (let i = 0; i < n; i++) order[next[sorted[lead].which[i]]++] = i;
+    const others = sorted.map((_, j) => j).filter((j) => j !== lead);
+    const ordered = (j) => Float64Array.from(order, (i) => sorted[j].rankOf[i]);
+    return { lead, others, leading: ordered(lead), rest: others.map(ordered) };
+  }
+
+  // The place of the different value closest to x, the smaller one when two are equally close.
+  function nearest(distinct, x) {
+    const above = Math.min(lowerBound(distinct, x), distinct.length - 1);
+    const below = Math.max(above - 1, 0);
+    if (distinct[above] === x) return above;
+    // halves, so that values near the largest number do not overflow
+    const high = distinct[above] / 2, low = distinct[below] / 2, half = x / 2;
+    const whole = [x, distinct[above], distinct[below]].every((v) => Number.isInteger(v) && Math.abs(v) < 2 ** 53);
+    // 1.2 is equally close to 1.1 and 1.3 for the person who typed it: forgive the rounding of decimals
+    const slack = whole ? 0 : 4 * Number.EPSILON * Math.max(Math.abs(half), Math.abs(high), Math.abs(low));
+    return Math.abs(half - low) <= Math.abs(high - half) + slack ? below : above;
+  }
+
+  // f(x): one record, and all that are equally near. Minimax (Algorithm 3): the smallest largest rank distance.
+  function match(view, target, f) {
+    if (f !== "minimax" && f !== "euclidean") {
+      const place = view.rows.indexOf(Number(f) - 1);
+      if (place < 0) throw new Error(`there is no complete released record ${f}`);
+      return { chosen: place, found: [place] };
+    }
+    let least = Infinity, leastSum = Infinity, chosen = 0, found = [];
+    for (let i = 0; i < view.rows.length; i++) {
+      let far = 0, sum = 0, squares = 0;
+      for (let j = 0; j < target.length; j++) {
+        const apart = Math.abs(view.sorted[j].rankOf[i] - target[j]);
+        if (apart > far) far = apart;
+        sum += apart;
+        squares += apart * apart;
+      }
+      const distance = f === "minimax" ? far : squares;
+      if (distance < least) {
+        least = distance;
+        leastSum = Infinity;
+        found = [];
+      }
+      if (distance === least) {
+        found.push(i);
+        if (f === "minimax" ? sum < leastSum : found.length === 1) {
+          leastSum = sum;
+          chosen = i;
+        }
+      }
+    }
+    return { chosen, found };
+  }
+
+  // The smallest over records of the largest rank distance from a query.
+  function distanceOf(index, query) {
+    const { leading, rest, others } = index;
+    const at = query[index.lead];
+    let right = lowerBound(leading, at), left = right - 1, best = Infinity;
+    for (;;) {
+      const ahead = right < leading.length ? leading[right] - at : Infinity;
+      const behind = left >= 0 ? at - leading[left] : Infinity;
+      let far = Math.min(ahead, behind);
+      if (far >= best) return best;
+      const place = ahead <= behind ? right++ : left--;
+      for (let j = 0; j < rest.length && far < best; j++) {
+        far = Math.max(far, Math.abs(rest[j][place] - query[others[j]]));
+      }
+      if (far < best) best = far;
+    }
+  }
+
+  // How often each distance comes for records of independent values: all of them, or the sample that verify draws.
+  async function byChance(view, pause) {
+    const { sorted, index } = view;
+    const n = view.rows.length, m = sorted.length;
+    const exhaustive = n ** m <= released.exhaustive;
+    const total = exhaustive ? n ** m : released.draws;
+    const tally = new Float64Array(2 * n + 1); // distances are halves
+    const query = new Float64Array(m);
+    // Values that come several times make equal records: each is tried once and counted as often as it comes.
+    const different = sorted.reduce((product, column) => product * column.distinct.length, 1);
+    const tries = exhaustive ? different : total;
+    const uniform = exhaustive ? [] : released.uniform.slice(0, m).map((text) => decoded(text, "f8"));
+    for (let i = 0, since = performance.now(); i < tries; i++) {
+      let weight = 1, number = i;
+      for (let j = 0; j < m; j++) {
+        const column = sorted[j];
+        if (exhaustive) {
+          const k = number % column.distinct.length;
+          number = (number - k) / column.distinct.length;
+          query[j] = column.ranks[k];
+          weight *= column.counts[k];
+        } else {
+          query[j] = column.rankOf[Math.min(Math.floor(uniform[j][i] * n), n - 1)];
+        }
+      }
+      tally[2 * distanceOf(index, query)] += weight;
+      if (i % 16 === 0 && performance.now() - since > SLICE) {
+        await pause(i / tries);
+        since = performance.now();
+      }
+    }
+    return { tally, total, exhaustive };
+  }
+
+  function probability(chance, distance) {
+    let below = 0;
+    for (let half = 0; half <= 2 * distance; half++) below += chance.tally[half];
+    return chance.exhaustive ? below / chance.total : (1 + below) / (1 + chance.total);
+  }
+
+  function distribution(chance) {
+    const shares = {};
+    chance.tally.forEach((count, half) => { if (count) shares[half / 2] = count / chance.total; });
+    return shares;
+  }
+
+  // The diversity of the released values whose rank is within a reach of a rank.
+  function diversityOf(column, rank, reach) {
+    const first = lowerBound(column.ranks, rank - reach), last = upperBound(column.ranks, rank + reach);
+    return {
+      variance: variance(column, first, last),
+      distinct: last - first,
+      entropy: entropy(column, first, last),
+      closeness: closeness(column, first, last),
+    };
+  }
+
+  // log N - sum c log c / N over the counts c of the different values, from running sums as verify has them.
+  function entropy(column, first, last) {
+    if (last - first === 1) return 0;
+    let sum = 0, before = 0, size = 0;
+    for (let k = 0; k < last; k++) {
+      if (k === first) before = sum;
+      if (k >= first) size += column.counts[k];
+      sum += column.counts[k] * Math.log(column.counts[k]);
+    }
+    return Math.max(Math.log(size) - (sum - before) / size, 0);
+  }
+
+  // Joined from stretches of 1, 2, 4, ... values: running sums would lose what values at 1e9 differ by.
+  function variance(column, first, last) {
+    const { values } = column;
+    const scale = scaleOf(values);
+    const stretch = (level, place) => {
+      const start = place * 2 ** level;
+      if (start >= values.length) return NOTHING;
+      if (level === 0) return { count: 1, first: values[start] / scale, above: 0, squares: 0 };
+      return joined(stretch(level - 1, 2 * place), stretch(level - 1, 2 * place + 1));
+    };
+    let start = column.starts[first];
+    let stop = last < column.starts.length ? column.starts[last] : values.length;
+    const size = stop - start;
+    let left = NOTHING, right = NOTHING;
+    for (let level = 0; start < stop; level++) {
+      if (start % 2 === 1) left = joined(left, stretch(level, start++));
+      if (stop % 2 === 1) right = joined(stretch(level, --stop), right);
+      start = Math.floor(start / 2);
+      stop = Math.floor(stop / 2);
+    }
+    return joined(left, right).squares / size * scale * scale;
+  }
+
+  // Two stretches of sorted values as one (Chan, Golub and LeVeque 1983), means kept above the first value.
+  function joined(a, b) {
+    if (a.count === 0) return b;
+    if (b.count === 0) return a;
+    const count = a.count + b.count;
+    const apart = b.first - a.first + b.above - a.above, share = b.count / count;
+    return {
+      count,
+      first: a.first,
+      above: a.above + apart * share,
+      squares: a.squares + b.squares + apart * apart * a.count * share,
+    };
+  }
+
+  // A power of two near the largest magnitude, so that dividing by it loses nothing.
+  function scaleOf(values) {
+    const largest = Math.max(Math.abs(values[0]), Math.abs(values[values.length - 1]));
+    if (largest === 0) return 1;
+    let exponent = Math.floor(Math.log2(largest)) + 1;
+    while (largest >= 2 ** exponent) exponent++;
+    while (largest < 2 ** (exponent - 1)) exponent--;
+    return 2 ** Math.min(Math.max(exponent, -1000), 1023);
+  }
+
+  // Earth mover's distance, ordered as in t-closeness, between the values of the window and the whole column.
+  function closeness(column, first, last) {
+    const { counts } = column;
+    const k = counts.length;
+    if (k === 1) return 0;
+    const upto = new Float64Array(k + 1), uptoSum = new Float64Array(k + 1);
+    for (let i = 0; i < k; i++) {
+      upto[i + 1] = upto[i] + counts[i];
+      uptoSum[i + 1] = uptoSum[i] + upto[i + 1];
+    }
+    const n = upto[k], size = upto[last] - upto[first], slope = 1 / size - 1 / n;
+    const below = uptoSum[first] / n;
+    const above = (k - last) - (uptoSum[k] - uptoSum[last]) / n;
+    let within = 0;
+    if (slope > 0) {
+      // within the window the difference of the two running shares rises, and changes its sign once
+      const place = lowerBound(upto.subarray(1), upto[first] / size / slope);
+      const turn = Math.min(Math.max(place, first), last);
+      within = (turn - first) * upto[first] / size - (uptoSum[turn] - uptoSum[first]) * slope
+        + ((uptoSum[last] - uptoSum[turn]) * slope - (last - turn) * upto[first] / size);
+    }
+    return Math.max(below + within + above, 0) / (k - 1);
+  }
+
+  function asNumber(column, value) {
+    const number = column.levels.length ? column.levels.indexOf(value) : value;
+    if (number < 0 && column.levels.length) throw new Error(`column ${column.name}: not one of its levels`);
+    if (!Number.isFinite(number)) throw new Error(`column ${column.name}: not a number`);
+    return number;
+  }
+
+  function shown(column, value) {
+    return column.levels.length ? column.levels[value] : value;
+  }
+
+  // The check of a record {name: number or level}; the answer has the form of `rankveil verify --json`.
+  // f is minimax, euclidean or the number of a released record; pause(share of the work done) lets the page breathe.
+  async function check(record, { f = "minimax", pause = async () => {} } = {}) {
+    const columns = released.columns.filter((column) => Object.hasOwn(record, column.name));
+    if (columns.length === 0) throw new Error("give at least one value");
+    const mine = columns.map((column) => asNumber(column, record[column.name]));
+    const view = await viewOf(columns, pause);
+    const { sorted, rows } = view;
+    const where = sorted.map((column, j) => nearest(column.distinct, mine[j]));
+    const target = sorted.map((column, j) => column.ranks[where[j]]);
+    const { chosen, found } = match(view, target, f);
+    const d = sorted.map((column, j) => Math.abs(column.rankOf[chosen] - target[j]));
+    const notes = [];
+    if (rows.length < released.records) {
+      notes.push(`${released.records - rows.length} released records have missing values there and are left out`);
+    }
+    if (!view.chance) view.chance = await byChance(view, pause);
+    const chance = view.chance;
+    if (released.approximate) {
+      notes.push("the chance check is approximate: the release is not known to be a pure permutation");
+    }
+    if (!chance.exhaustive) notes.push(`chance is a seeded sample of ${chance.total} random records`);
+    const around = sorted.map((column, j) => diversityOf(column, target[j], d[j]));
+    const diversity = {};
+    for (const criterion of ["variance", "distinct", "entropy", "closeness"]) {
+      diversity[criterion] = around.map((one) => {
+        if (Number.isFinite(one[criterion])) return one[criterion];
+        notes.push(`${criterion}: too large to be written as a number`);
+        return null;
+      });
+    }
+    const distance = Math.max(...d);
+    const pValue = probability(chance, distance);
+    return {
+      schema: released.schema,
+      attributes: columns.map((column) => column.name),
+      f: String(f),
+      nearest: sorted.map((column, j) => shown(columns[j], column.distinct[where[j]])),
+      ranks: target,
+      record: rows[chosen] + 1,
+      records: found.map((place) => rows[place] + 1),
+      d,
+      diversity,
+      chance: {
+        distance,
+        p_value: pValue,
+        plausible: pValue >= released.plausible,
+        approximate: released.approximate,
+        draws: chance.total,
+        exhaustive: chance.exhaustive,
+        null: distribution(chance),
+      },
+      notes,
+    };
+  }
+
+  // What a released record holds in some columns, by their names.
+  function recordOf(number, names) {
+    return names.map((name) => {
+      const column = released.columns.find((one) => one.name === name);
+      return shown(column, valuesOf(column)[number - 1]);
+    });
+  }
+
+  return { released, check, recordOf };
+})();

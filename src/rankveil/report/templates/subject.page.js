@@ -1,0 +1,264 @@
+// What the subject sees: her values are read from the form, checked, and answered in words, tables and a picture.
+"use strict";
+(() => {
+  const { released, check, recordOf } = rankveil;
+  const DASH = "\u2013";
+  const LISTED = 20; // equally near records that are named
+  const BARS = 40;
+  const element = (id) => document.getElementById(id);
+  const fields = released.columns.map((column, j) => ({ column, input: element(`value-${j}`) }));
+  let current = 0;
+
+  class Stopped extends Error {}
+
+  function make(name, text = "", kind = "") {
+    const made = document.createElement(name);
+    made.textContent = text;
+    if (kind) made.className = kind;
+    return made;
+  }
+
+  // The number that a text means; an Error says what is wrong with it.
+  function numberIn(text) {
+    const plain = text.trim().replace(/^\u2212/, "-");
+    if (/[.,].*[.,]/.test(plain) || /\d[\s']\d/.test(plain)) {
+      throw new Error("Leave out the marks between thousands, as in 31000 or 31000.50.");
+    }
+    const other = released.decimal === "," ? "\\." : ",";
+    if (new RegExp(`^[+-]?[1-9]\\d{0,2}${other}\\d{3}$`).test(plain)) {
+      const [whole, decimals] = plain.split(/[.,]/);
+      const mark = released.decimal;
+      throw new Error(`Does this mean ${whole}${decimals} or ${whole}${mark}${decimals}? Write one of the two.`);
+    }
+    if (!/^[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?$/.test(plain)) {
+      throw new Error("This is not a number. Write it with digits, as in 31000 or 12.5.");
+    }
+    const number = Number(plain.replace(",", "."));
+    if (!Number.isFinite(number)) throw new Error("This number is too large.");
+    return number;
+  }
+
+  function mark(input, problem) {
+    const place = element(`${input.id}-error`);
+    place.textContent = problem;
+    place.hidden = !problem;
+    if (problem) input.setAttribute("aria-invalid", "true"); else input.removeAttribute("aria-invalid");
+  }
+
+  // Runs a reader of one field; a problem is shown beside the field.
+  function tried(input, read) {
+    try {
+      mark(input, "");
+      return read();
+    } catch (problem) {
+      mark(input, problem.message);
+      return undefined;
+    }
+  }
+
+  function chosenF() {
+    const way = element("way").value;
+    if (way !== "record") return way;
+    const number = element("record").value.trim();
+    if (!/^\d+$/.test(number) || Number(number) < 1 || Number(number) > released.records) {
+      throw new Error(`Give the number of a released record, from 1 to ${released.records}.`);
+    }
+    return String(Number(number));
+  }
+
+  // The values given, and as she wrote them; undefined when something is wrong, which then stands beside its field.
+  function given() {
+    const values = [], written = [];
+    for (const { column, input } of fields) {
+      const text = input.value.trim();
+      mark(input, "");
+      if (text === "") continue;
+      const value = column.levels.length ? column.levels[Number(text)] : tried(input, () => numberIn(text));
+      values.push([column.name, value]);
+      written.push(column.levels.length ? value : text);
+    }
+    const f = tried(element("record"), chosenF);
+    if (values.length === 0) mark(fields[0].input, "Fill in at least one value.");
+    const wrong = document.querySelector("[aria-invalid]");
+    if (!wrong) return { values: Object.fromEntries(values), written, f };
+    wrong.focus();
+    return undefined;
+  }
+
+  // A number for people: four significant digits, but never fewer than its whole part has.
+  function number(value) {
+    if (value === null) return DASH;
+    const size = Math.abs(value);
+    if (value !== 0 && (size < 1e-4 || size >= 1e15)) return String(Number(value.toPrecision(4)));
+    const decimals = value === 0 ? 0 : Math.max(0, 3 - Math.floor(Math.log10(size)));
+    const text = value.toFixed(decimals);
+    return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
+  }
+
+  function counted(many, word) {
+    return `${many} ${word}${many === 1 ? "" : "s"}`;
+  }
+
+  // A probability as people count it.
+  function often(p) {
+    if (p === 1) return "always";
+    if (p >= 0.995) return "in more than 99 of 100 cases";
+    if (p >= 0.01) return `in about ${Math.round(100 * p)} of 100 cases`;
+    if (p >= 0.0001) return `in about ${Math.round(10000 * p)} of 10,000 cases`;
+    return "in fewer than 1 of 10,000 cases";
+  }
+
+  function verdict(found) {
+    const { chance, f } = found;
+    const others = found.records.filter((row) => row !== found.record);
+    const named = others.slice(0, LISTED).join(", ") + (others.length > LISTED ? ", ..." : "");
+    const same = others.length ? `, with ${counted(others.length, "other")} equally near (${named})` : "";
+    const nearest = f === "minimax" || f === "euclidean";
+    const which = nearest
+      ? `The released record nearest to your values is number ${found.record} of ${released.records}${same}.`
+      : `You chose the released record ${found.record} of ${released.records}.`;
+    const about = chance.approximate || !chance.exhaustive ? "about " : "";
+    const lines = [
+      `${which} It is ${counted(chance.distance, "rank")} away from them where it differs most.`,
+      `A record of random values finds a released record that near ${often(chance.p_value)} `
+        + `(probability ${about}${number(chance.p_value)}).`,
+    ];
+    lines.push(chance.plausible
+      ? "So a match like yours is plausible as chance: nobody can be sure that this record is you."
+      : "So chance hardly explains a match like yours: whoever knows your values may find your record.");
+    if (found.attributes.length === 1) {
+      lines.push("With one value alone some released record is always near. Fill in more values to learn more.");
+    }
+    return lines;
+  }
+
+  function fill(body, rows) {
+    body.replaceChildren(...rows.map((row) => {
+      const line = make("tr");
+      const [name, ...cells] = row;
+      const heading = make("th", name);
+      heading.scope = "row";
+      line.append(heading, ...cells.map((cell) => make("td", cell, "number")));
+      return line;
+    }));
+  }
+
+  function show(found, written) {
+    const { chance, diversity } = found;
+    element("answer").className = chance.plausible ? "chance" : "found";
+    element("verdict").textContent = chance.plausible
+      ? "A match like yours is what chance would give."
+      : "A match like yours is NOT what chance would give.";
+    element("words").replaceChildren(...verdict(found).map((line) => make("p", line)));
+    const theirs = recordOf(found.record, found.attributes);
+    element("theirs").textContent = `record ${found.record} has`;
+    fill(element("distances"), found.attributes.map((name, j) => [
+      name, written[j], String(found.nearest[j]), String(found.ranks[j]), String(theirs[j]), String(found.d[j]),
+    ]));
+    fill(element("diversity"), found.attributes.map((name, j) => [
+      name, String(diversity.distinct[j]), number(diversity.variance[j]), number(diversity.entropy[j]),
+      number(diversity.closeness[j]),
+    ]));
+    draw(chance);
+    const notes = found.notes.map((note) => make("li", `${note[0].toUpperCase()}${note.slice(1)}.`));
+    element("notes").replaceChildren(...notes);
+    element("answer").hidden = false;
+    element("verdict").focus();
+  }
+
+  function drawn(name, facts, text = "") {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [fact, value] of Object.entries(facts)) made.setAttribute(fact, value);
+    made.textContent = text;
+    return made;
+  }
+
+  // Bars for the distances of random records, dark where they are as near as hers.
+  function draw(chance) {
+    const distances = Object.entries(chance.null).map(([distance, share]) => [Number(distance), share]);
+    const most = Math.max(chance.distance, ...distances.map(([distance]) => distance));
+    const step = Math.max(1, Math.ceil((most + 1) / BARS));
+    const bars = Array.from({ length: Math.floor(most / step) + 1 }, () => [0, 0]);
+    for (const [distance, share] of distances) {
+      bars[Math.floor(distance / step)][distance <= chance.distance ? 0 : 1] += share;
+    }
+    const highest = Math.max(...bars.map(([near, far]) => near + far));
+    const width = 400, height = 110, wide = width / bars.length;
+    const picture = element("picture");
+    const parts = [];
+    bars.forEach(([near, far], k) => {
+      let top = height;
+      for (const [share, kind] of [[near, "near"], [far, "far"]]) {
+        const tall = 100 * share / highest;
+        top -= tall;
+        const box = { x: k * wide + wide * 0.08, y: top, width: wide * 0.84, height: tall, class: kind };
+        if (share > 0) parts.push(drawn("rect", box));
+      }
+    });
+    const yours = (chance.distance / step + (step === 1 ? 0.5 : 0)) * wide;
+    const side = yours < 60 ? "start" : yours > width - 60 ? "end" : "middle";
+    parts.push(drawn("line", { x1: 0, x2: width, y1: height, y2: height, class: "axis" }));
+    parts.push(drawn("path", { d: `M${yours} ${height + 2} l5 8 h-10 z`, class: "mark" }));
+    parts.push(drawn("text", { x: yours, y: height + 24, "text-anchor": side }, `yours: ${chance.distance}`));
+    if (yours > 90) parts.push(drawn("text", { x: 0, y: height + 24 }, "0"));
+    if (yours < width - 90) parts.push(drawn("text", { x: width, y: height + 24, "text-anchor": "end" }, String(most)));
+    picture.replaceChildren(...parts);
+    picture.setAttribute("aria-label", `Distances of random records, from 0 to ${most} ranks; yours is `
+      + `${chance.distance}, and a random record is that near ${often(chance.p_value)}.`);
+  }
+
+  function waiting(share) {
+    element("progress").value = share;
+    return new Promise((go) => setTimeout(go));
+  }
+
+  async function answer() {
+    const mine = ++current;
+    const pause = async (share) => {
+      await waiting(share);
+      if (mine !== current) throw new Stopped(); // she asked again, or cleared the form
+    };
+    element("answer").hidden = true;
+    const asked = given();
+    working(Boolean(asked), "");
+    if (!asked) return;
+    working(true, "Comparing your values with the release and with chance ...");
+    try {
+      await pause(0);
+      const found = await check(asked.values, { f: asked.f, pause });
+      await pause(1);
+      working(false, "");
+      show(found, asked.written);
+    } catch (problem) {
+      if (problem instanceof Stopped) return;
+      working(false, `This check cannot be made: ${problem.message}.`);
+    }
+  }
+
+  function working(busy, status) {
+    element("status").textContent = status;
+    element("progress").hidden = !busy;
+    element("progress").value = 0;
+    element("form").setAttribute("aria-busy", String(busy));
+  }
+
+  function clear() {
+    current++;
+    working(false, "");
+    for (const { input } of fields) mark(input, "");
+    mark(element("record"), "");
+    element("answer").hidden = true;
+    element("which").hidden = true;
+    fields[0].input.focus();
+  }
+
+  element("form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    answer();
+  });
+  element("form").addEventListener("reset", clear);
+  element("way").addEventListener("change", () => {
+    element("which").hidden = element("way").value !== "record";
+  });
+  element("form").hidden = false;
+})();
