@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rankveil import catalogue
 from rankveil.catalogue import Array, Measure, Value, get_measure
@@ -18,6 +18,9 @@ from rankveil.moments import of_replicates
 from rankveil.pairing import Pair, pair_tables
 from rankveil.ranks import rank_changes
 from rankveil.table import listed
+
+if TYPE_CHECKING:
+    from rankveil.report.documents import AuditPictures
 
 Progress = Callable[[int, int], None]
 """Called with how much is done and how much there is."""
@@ -131,15 +134,25 @@ class Audit:
             return pa.Table.from_pylist(self.rows())
         return pd.DataFrame(self.rows()).set_index("measure")
 
-    def report(self, path: str | os.PathLike[str], *, command: str | None = None) -> None:
-        """Write the audit as one self-contained page for internal use, whole or not at all."""
+    def report(self, path: str | os.PathLike[str], *, command: str | None = None, public: bool = False) -> None:
+        """Write the audit as one self-contained page, whole or not at all; a public one tells of no single record."""
         from rankveil.files import Staged, check_writable
         from rankveil.report.documents import audit_page
 
         check_writable(path, table=False)
-        page = audit_page(self.to_dict(), self.rank_changes(), command=command)
+        page = audit_page(self.to_dict(), self.pictures(), command=command, public=public)
         with Staged() as staged:
             staged.add(path, lambda file: file.write(page.encode("utf-8")))
+
+    def pictures(self) -> AuditPictures:
+        """What the figures of a page are drawn from."""
+        from rankveil.report.documents import AuditPictures
+
+        if self.pair is None:
+            return AuditPictures()
+        view = self.pair.whole
+        marginals = {name: (view.x[:, j], view.y[:, j]) for j, name in enumerate(self.attributes)}
+        return AuditPictures(self.rank_changes(), marginals, (view.correlation_x, view.correlation_y))
 
     def rank_changes(self) -> dict[str, Array]:
         """For each attribute how many ranks its records moved; empty without a mapping."""
@@ -301,7 +314,11 @@ def combined(made: Sequence[Audit], *, gates: Sequence[str] = ()) -> Audit:
             continue
         if len(some) < len(made):
             notes.append(f"{name} applies to {len(some)} of the {len(made)} masked versions, and is their mean")
-        values[name] = Value(math.fsum(some) / len(some), _spread(get_measure(name), some))
+        details = _spread(get_measure(name), some)
+        each = [one.values[name].details.get("per_attribute") for one in made if name in one.values]
+        if all(each):
+            details["per_attribute"] = _mean_of(each)
+        values[name] = Value(math.fsum(some) / len(some), details)
     for note in dict.fromkeys(note for each in made for note in each.notes):
         count = sum(note in each.notes for each in made)
         notes.append(note if count == len(made) else f"{note} (in {count} of {len(made)} versions)")
@@ -317,6 +334,12 @@ def combined(made: Sequence[Audit], *, gates: Sequence[str] = ()) -> Audit:
     rules = [Gate.parse(rule) for rule in listed(gates)]
     whole.gates = [rule.judge(values[rule.measure].value if rule.measure in values else None) for rule in rules]
     return whole
+
+
+def _mean_of(each: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The mean of every attribute that all versions have."""
+    common = [name for name in each[0] if all(name in given for given in each)]
+    return {name: math.fsum(given[name] for given in each) / len(each) for name in common}
 
 
 def _spread(entry: Measure, some: Sequence[float]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -201,3 +202,21 @@ def test_an_attack_without_claims_does_not_hide_that_the_whole_differs_from_chan
     assert (found["claims"], found["ks_p"] < 0.001) == (0, True)
     assert "do differ from those of random ones" in run("attack", "people.csv", "swapped.csv").out
     assert "do differ" not in run("attack", *PAIR).out
+
+
+@pytest.mark.parametrize("verb", ["audit", "attack"])
+def test_a_public_page_tells_of_no_single_record(example: Path, run: Any, verb: str) -> None:
+    files.save(datasets.demo(300).select(["AGE", "INCOME", "TAX"]), "people.csv")
+    run("mask", "people.csv", "-o", "noisy.csv", "--method", "additive_noise", "--set", "alpha=0.01")
+    run(verb, "people.csv", "noisy.csv", "--report", "inside.html")
+    assert "for internal use" not in run(verb, "people.csv", "noisy.csv", "--report", "outside.html", "--public").out
+    # without plotly's own script, which holds all sorts of words and numbers
+    own = re.compile(r"<script[^>]*>[^<]{0,200}plotly\.js.*?</script>", re.DOTALL)
+    inside, outside = (own.sub("", Path(n).read_text(encoding="utf-8")) for n in ("inside.html", "outside.html"))
+    assert len(outside) < 2_000_000
+    harmful = {"audit": ("Most exposed records", "Distributions before"), "attack": ("Matches that can be claimed",)}
+    for words in (*harmful[verb], "INTERNAL: not for release"):
+        assert words in inside
+        assert words not in outside
+    values = [str(value) for value in datasets.demo(300)["INCOME"].to_pylist() if value is not None]
+    assert not any(value in outside for value in values if len(value) > 4)

@@ -17,12 +17,13 @@ VERBS = (
     "attack",
     "certify",
     "verify",
+    "subject-page",
     "compare",
     "methods",
     "measures",
     "reproduce",
 )
-"""In the order of the work; each is a module here with a function of its name and an `EXAMPLE`."""
+"""In the order of the work; each is a module here with a function of its name (- as _) and an `EXAMPLE`."""
 
 _WIDTH = {"max_content_width": 110, "help_option_names": ["-h", "--help"]}
 
@@ -39,13 +40,14 @@ def command() -> Any:
     )
     app.callback(invoke_without_command=True)(_rankveil)
     for verb in VERBS:
-        module = import_module(f"rankveil.cli.{verb}")
+        name = verb.replace("-", "_")
+        module = import_module(f"rankveil.cli.{name}")
         example = (
             "\b\nExample (the files are those of rankveil demo):\n  "
             if "-demo/" in module.EXAMPLE
             else "\b\nExample:\n  "
         )
-        run = grouped(getattr(module, verb))
+        run = grouped(getattr(module, name))
         app.command(verb, epilog=example + module.EXAMPLE.replace("\n", "\n  "), context_settings=_WIDTH)(run)
     return typer.main.get_command(app)
 

@@ -8,7 +8,18 @@ from typing import Annotated, Any
 import typer
 
 from rankveil.cli import output
-from rankveil.cli.options import AsJson, Draws, Masked, Matching, Original, Reading, Report, draws_given
+from rankveil.cli.options import (
+    AsJson,
+    Draws,
+    Masked,
+    Matching,
+    Original,
+    Public,
+    Reading,
+    Report,
+    draws_given,
+    report_told,
+)
 from rankveil.cli.progress import watching
 from rankveil.errors import ParameterError, RankveilError, listing
 
@@ -30,6 +41,7 @@ def attack(
         ),
     ] = None,
     report: Report = None,
+    public: Public = False,
     reading: Reading,
     matching: Matching,
     as_json: AsJson = False,
@@ -57,12 +69,12 @@ def attack(
         )
         made.notes[:0] = both.notes
         if report is not None:
-            made.report(report, command=shlex.join(["rankveil", *context.obj]))
+            made.report(report, command=shlex.join(["rankveil", *context.obj]), public=public)
         content = made.to_dict()
     if as_json:
         output.emit(content)
     else:
-        _show(content, report)
+        _show(content, report, public=public)
     return 0
 
 
@@ -86,7 +98,7 @@ def _read_links(path: str) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in zip(*rows, strict=True)]
 
 
-def _show(content: dict[str, Any], report: str | None) -> None:
+def _show(content: dict[str, Any], report: str | None, *, public: bool) -> None:
     from rankveil.report.documents import attack_words, most_exposed
 
     output.say(attack_words(content))
@@ -109,5 +121,5 @@ def _show(content: dict[str, Any], report: str | None) -> None:
             output.say(f"... and {len(exposed) - _SHOWN} more (--json lists all links)")
     if report is not None:
         output.gap()
-        output.line(f"report: {report} (for internal use)")
+        output.line(report_told(report, public=public))
     output.notes(content["notes"])

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from rankveil.cli import output, words
-from rankveil.cli.options import AsJson, Matching, Original, Reading, Report
+from rankveil.cli.options import AsJson, Matching, Original, Public, Reading, Report, report_told
 from rankveil.cli.progress import watching
 from rankveil.errors import ParameterError
 
@@ -50,6 +50,7 @@ def audit(
         ),
     ] = None,
     report: Report = None,
+    public: Public = False,
     fail_if: Annotated[
         list[str] | None,
         typer.Option("--fail-if", metavar="'ID<NUMBER'", help="Exit code 1 when this comes true. Repeatable."),
@@ -95,12 +96,12 @@ def audit(
         )
         made.notes[:0] = [*both.notes, *(note for each in others for note in each.notes)]
         if report is not None:
-            made.report(report, command=shlex.join(["rankveil", *context.obj]))
+            made.report(report, command=shlex.join(["rankveil", *context.obj]), public=public)
     content = made.to_dict()
     if as_json:
         output.emit(content)
     else:
-        _show(content, report)
+        _show(content, report, public=public)
     return 0 if made.ok else 1
 
 
@@ -115,7 +116,7 @@ def _settings(given: list[str] | None) -> dict[str, dict[str, str]]:
     return found
 
 
-def _show(content: dict[str, Any], report: str | None) -> None:
+def _show(content: dict[str, Any], report: str | None, *, public: bool) -> None:
     from rankveil.report.documents import audit_grids, audit_words, not_applicable
 
     output.say(audit_words(content))
@@ -129,5 +130,5 @@ def _show(content: dict[str, Any], report: str | None) -> None:
         output.grid(("must not come true", "value", "result"), rows)
     if report is not None:
         output.gap()
-        output.line(f"report: {report} (for internal use)")
+        output.line(report_told(report, public=public))
     output.notes([*not_applicable(content), *content["notes"]])

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rankveil.cli import output, words
-from rankveil.cli.options import AsJson, Draws, Original, Reading, Report, draws_given
+from rankveil.cli.options import AsJson, Draws, Original, Public, Reading, Report, draws_given, report_told
 from rankveil.cli.progress import watching
 from rankveil.errors import ParameterError
 
@@ -66,6 +66,7 @@ def compare(
     ] = None,
     workers: Annotated[int | None, typer.Option("--workers", metavar="N", help="Processes. [one a core]")] = None,
     report: Report = None,
+    public: Public = False,
     reading: Reading,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the study; not secret.", show_default=True)] = 0,
     as_json: AsJson = False,
@@ -121,12 +122,12 @@ def compare(
         if write_plan is not None:
             made.write_plan(write_plan, chosen)
         if report is not None:
-            made.report(report, command=shlex.join(["rankveil", *context.obj]))
+            made.report(report, command=shlex.join(["rankveil", *context.obj]), public=public)
     content = made.to_dict()
     if as_json:
         output.emit(content)
     else:
-        _show(content, {"report": report, "plan": write_plan})
+        _show(content, report, write_plan, public=public)
     return 0
 
 
@@ -174,7 +175,7 @@ def _pick(text: str | None, parameters: dict[str, dict[str, str]]) -> Any:
     return Plan((make_step(name, {**parameters.get(name, {}), strength: value}),))
 
 
-def _show(content: dict[str, Any], written: dict[str, str | None]) -> None:
+def _show(content: dict[str, Any], report: str | None, plan: str | None, *, public: bool) -> None:
     from rankveil.report.comparing import compare_grids
 
     output.say(content["recommendation"])
@@ -182,11 +183,11 @@ def _show(content: dict[str, Any], written: dict[str, str | None]) -> None:
         output.gap()
         output.line(caption)
         output.grid(headings, rows)
-    for what, path in written.items():
-        if path is not None:
-            output.gap()
-            output.line(
-                f"{what}: {path}" + (" (for internal use)" if what == "report" else f" (rankveil mask --plan {path})")
-            )
+    if report is not None:
+        output.gap()
+        output.line(report_told(report, public=public))
+    if plan is not None:
+        output.gap()
+        output.line(f"plan: {plan} (rankveil mask --plan {plan})")
     told = [f"{one['id']}: {one['note']}" for one in content["methods"] if one.get("note")]
     output.notes([*told, *content["notes"]])

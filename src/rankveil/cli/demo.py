@@ -173,7 +173,7 @@ def _page(made: _Demo) -> str:
             tables=[Grid(*_comparison(made.trials))],
         ),
         # the notes of the attack hold those of the other two
-        *documents.audit_sections(released.audit.to_dict() | {"notes": []}, released.audit.rank_changes()),
+        *documents.audit_sections(released.audit.to_dict() | {"notes": []}, released.audit.pictures()),
         documents.certificate_section(made.certificate.to_dict() | {"notes": []}),
         *documents.attack_sections(attacked, released.attack.matches.distance, null),
         Section(

@@ -15,6 +15,9 @@ Original = Annotated[str, typer.Argument(metavar="ORIGINAL", help="The original 
 Masked = Annotated[str, typer.Argument(metavar="MASKED", help="The released table.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, nothing else there.")]
 Report = Annotated[str | None, typer.Option("--report", metavar="F.html", help="Also write a page (for internal use).")]
+Public = Annotated[
+    bool, typer.Option("--public", help="The page without what could harm: no original value, no single record.")
+]
 Draws = Annotated[
     int | None,
     typer.Option(
@@ -90,3 +93,8 @@ class Matching:
 def draws_given(draws: int | None) -> dict[str, Any]:
     """The argument `draws`, or nothing to leave the default to the function."""
     return {} if draws is None else {"draws": draws}
+
+
+def report_told(path: str, *, public: bool) -> str:
+    """Where the page is, and whether it may be shown."""
+    return f"report: {path}" + ("" if public else " (for internal use)")

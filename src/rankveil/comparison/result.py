@@ -170,6 +170,8 @@ class Comparison:
     def recommendation(self) -> str:
         """Which method, which strength, what it gains over the next, and what the intruder can claim against it."""
         best, by = self.best, self.ranked_by
+        if not self.at:
+            return self._of_the_map()
         if best is None or best.place is None or by is None:
             return "No method reached the target: see which range each can attain, and choose a target inside one."
         said = [f"Take {_named(best)}: {self._why(best, by)}."]
@@ -182,6 +184,18 @@ class Comparison:
             said.append(f"Against it an intruder who knows every original record can claim {links}.")
         return " ".join(said)
 
+    def _of_the_map(self) -> str:
+        """Which methods have places that nothing beats."""
+        fronts = {one.id: sum(point.front for point in one.points) for one in self.methods}
+        total = sum(len(one.points) for one in self.methods)
+        named = ", ".join(f"{name} ({count})" for name, count in fronts.items() if count)
+        if not named:
+            return f"The map has {total} places; without a measure of utility none can be called better."
+        return (
+            f"The map has {total} places. Not beaten in {self.risk} and {self.utilities[0]} together: {named}; "
+            "pick the one whose risk you can bear."
+        )
+
     def _why(self, best: Contender, by: str) -> str:
         value = number(best.place.values[by].mean) if best.place else ""
         how = {"higher": "the highest", "lower": "the lowest"}[get_measure(by).better]
@@ -190,8 +204,6 @@ class Comparison:
         return f"at {self._target()} it has {how} {by}, {value}"
 
     def _target(self) -> str:
-        if not self.at:
-            return "the best place of the map"
         (what, value), *_ = self.at.items()
         names = {
             "risk": self.risk,
@@ -245,13 +257,13 @@ class Comparison:
         with Staged() as staged:
             staged.add(path, lambda file: file.write(text.encode("utf-8")))
 
-    def report(self, path: str | os.PathLike[str], *, command: str | None = None) -> None:
+    def report(self, path: str | os.PathLike[str], *, command: str | None = None, public: bool = False) -> None:
         """Write the comparison as one self-contained page, whole or not at all."""
         from rankveil.files import Staged, check_writable
         from rankveil.report.comparing import compare_page
 
         check_writable(path, table=False)
-        page = compare_page(self.to_dict(), command=command)
+        page = compare_page(self.to_dict(), command=command, public=public)
         with Staged() as staged:
             staged.add(path, lambda file: file.write(page.encode("utf-8")))
 

@@ -144,14 +144,14 @@ class Attack:
             content["subsets"] = self.subsets
         return content
 
-    def report(self, path: str | os.PathLike[str], *, command: str | None = None) -> None:
-        """Write the attack as one self-contained page for internal use, whole or not at all."""
+    def report(self, path: str | os.PathLike[str], *, command: str | None = None, public: bool = False) -> None:
+        """Write the attack as one self-contained page, whole or not at all; a public one tells of no single record."""
         from rankveil.files import Staged, check_writable
         from rankveil.report.documents import attack_page
 
         check_writable(path, table=False)
         null = (self.null.values, self.null.shares)
-        page = attack_page(self.to_dict(), self.matches.distance, null, command=command)
+        page = attack_page(self.to_dict(), self.matches.distance, null, command=command, public=public)
         with Staged() as staged:
             staged.add(path, lambda file: file.write(page.encode("utf-8")))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rankveil.errors import ParameterError, TableError
 from rankveil.linkage import Linker
-from rankveil.people.chance import DRAWS, Distribution, Progress, by_chance, check_draws, whole
+from rankveil.people.chance import DRAWS, EXHAUSTIVE, Distribution, Progress, by_chance, check_draws, whole
 from rankveil.people.diversity import CRITERIA, Diversity
 from rankveil.ranks import SortedColumn, average_ranks
 from rankveil.seeds import Seed
@@ -23,6 +23,9 @@ Rows = NDArray[np.intp]
 VERIFY_SCHEMA = "rankveil/verify/1"
 PLAUSIBLE = 0.05
 """A match that chance gives with at least this probability is plausible as chance."""
+CHANCE = ("chance", "subject")
+"""The name of the stream that draws a subject's random records."""
+PAGE_TITLE = "How well is my record protected?"
 
 
 @dataclass(eq=False)
@@ -117,7 +120,7 @@ def verify(
     linker = Linker(rank_y)
     row, rows = _match(f, target, rank_y, linker, complete)
     d = np.abs(rank_y[row] - target)
-    null = by_chance(rank_y, linker, draws=draws, rng=Seed.of(seed).stream("chance", "subject"), progress=progress)
+    null = by_chance(rank_y, linker, draws=draws, rng=Seed.of(seed).stream(*CHANCE), progress=progress)
     if not permutation:
         notes.append("the chance check is approximate: the release is not known to be a pure permutation")
     if not null.exhaustive:
@@ -136,6 +139,44 @@ def verify(
         approximate=not permutation,
         f=str(f),
         notes=notes,
+    )
+
+
+def subject_page(
+    masked: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    title: str = PAGE_TITLE,
+    permutation: bool = False,
+    **declared: Any,
+) -> str:
+    """The check of `verify` as one HTML page for the subject's own browser, from the released table alone.
+
+    For values given in the order of the page's columns its numbers are those of `verify`: where chance is sampled, the
+    page holds the draws of verify's default seed.
+    """
+    from rankveil.report.subject import Released, subject_document
+
+    table = Table.of(masked, **declared)
+    names = table.usable(columns)
+    for name in names:
+        if np.isnan(table.values(name)).all():
+            raise TableError(f"column {name}: all its cells are missing; leave it out")
+    sampled = len(table) ** len(names) > EXHAUSTIVE
+    stream = Seed.of(0).stream(*CHANCE)
+    return subject_document(
+        title=title,
+        columns=[Released(name, table.values(name), table.cells(name).levels) for name in names],
+        # a subset of the columns uses the first of them, as verify draws column by column
+        uniform=[stream.random(DRAWS) for _ in names] if sampled else [],
+        rules={
+            "schema": VERIFY_SCHEMA,
+            "draws": DRAWS,
+            "exhaustive": EXHAUSTIVE,
+            "plausible": PLAUSIBLE,
+            "approximate": not permutation,
+            "decimal": table.decimal,
+        },
     )
 
 

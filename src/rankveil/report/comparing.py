@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rankveil.catalogue import get_method
+from rankveil.catalogue import get_measure, get_method
+from rankveil.report import figures
+from rankveil.report.chart import Chart
 from rankveil.report.look import number
 from rankveil.report.page import Grid, Section, render
 
 CompareGrid = tuple[str, tuple[str, ...], list[tuple[Any, ...]]]
 
 
-def compare_page(content: Mapping[str, Any], *, command: str | None = None) -> str:
-    """The page of a comparison: `content` as its JSON document."""
+def compare_page(content: Mapping[str, Any], *, command: str | None = None, public: bool = False) -> str:
+    """The page of a comparison: `content` as its JSON document; it tells of no single record."""
     return render(
         title="Which method for these data",
         lead=content["recommendation"],
         sections=compare_sections(content),
-        internal=True,
+        internal=not public,
         command=command,
     )
 
@@ -28,10 +30,46 @@ def compare_sections(content: Mapping[str, Any]) -> list[Section]:
     parts = []
     grids = [Grid(headings, rows, caption=caption) for caption, headings, rows in compare_grids(content)]
     told = [f"{one['id']}: {one['note']}" for one in content["methods"] if one.get("note")]
-    parts.append(Section("The methods", _what(content), tables=grids, notes=told))
+    charts = [_map(content)] if content["utility"] and any(_places(one) for one in content["methods"]) else []
+    parts.append(Section("The methods", _what(content), charts=charts, tables=grids, notes=told))
     if content["notes"]:
         parts.append(Section("Notes", notes=list(content["notes"])))
     return parts
+
+
+def _map(content: Mapping[str, Any]) -> Chart:
+    """Risk against the first utility: every place of the map, or where the methods were brought to."""
+    utility = content["utility"][0]
+    points = {}
+    for one in content["methods"]:
+        made = [
+            {
+                "risk": place["risk"]["mean"],
+                "utility": place["utility"][utility]["mean"],
+                "low": place["utility"][utility]["interval"][0],
+                "high": place["utility"][utility]["interval"][1],
+                "label": _strength({**one, **place}),
+                "front": place.get("front", one["rank"] == 1),
+            }
+            for place in _places(one)
+            if utility in place["utility"]
+        ]
+        if made:
+            points[one["id"]] = made
+    return figures.risk_utility_map(
+        points,
+        risk=content["risk"],
+        utility=utility,
+        risk_better=get_measure(content["risk"]).better,
+        utility_better=get_measure(utility).better,
+    )
+
+
+def _places(one: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The points of a method on the map, or the one where it was brought to."""
+    if one.get("points"):
+        return list(one["points"])
+    return [one] if one.get("risk") and one["utility"] else []
 
 
 def _what(content: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from rankveil.catalogue import get_measure
@@ -28,26 +29,45 @@ _MAPPINGS = {
 }
 
 
-def audit_page(content: Mapping[str, Any], levels: Mapping[str, Array], *, command: str | None = None) -> str:
-    """The page of an audit: `content` as its JSON document, `levels` the rank changes per attribute (may be empty)."""
+@dataclass(frozen=True, eq=False)
+class AuditPictures:
+    """What the figures of an audit are drawn from; whatever is missing is not drawn."""
+
+    levels: Mapping[str, Array] = field(default_factory=dict)
+    """The rank changes per attribute."""
+    marginals: Mapping[str, tuple[Array, Array]] = field(default_factory=dict)
+    """Original and masked values per attribute: for internal pages only."""
+    correlations: tuple[Array, Array] | None = None
+    """Of the original and of the masked attributes."""
+
+
+def audit_page(
+    content: Mapping[str, Any], pictures: AuditPictures, *, command: str | None = None, public: bool = False
+) -> str:
+    """The page of an audit: `content` as its JSON document. The public one holds nothing of single records."""
     return render(
         title="Audit of a release",
         lead=audit_words(content),
-        sections=audit_sections(content, levels),
-        internal=True,
+        sections=audit_sections(content, pictures, public=public),
+        internal=not public,
         command=command,
     )
 
 
 def attack_page(
-    content: Mapping[str, Any], observed: Array, null: tuple[Array, Array], *, command: str | None = None
+    content: Mapping[str, Any],
+    observed: Array,
+    null: tuple[Array, Array],
+    *,
+    command: str | None = None,
+    public: bool = False,
 ) -> str:
     """The page of an attack: its JSON document, a distance per record, and of the random ones (distances, shares)."""
     return render(
         title="A release under attack",
         lead=attack_words(content),
-        sections=attack_sections(content, observed, null),
-        internal=True,
+        sections=attack_sections(content, observed, null, public=public),
+        internal=not public,
         command=command,
     )
 
@@ -63,10 +83,19 @@ def audit_words(content: Mapping[str, Any]) -> str:
     if level:
         said.append(f"On average a value moved by {_percent(level['value'])} of the ranks.")
     risk = measures.get("spearman_risk")
-    if risk:
+    if risk and risk["details"].get("per_attribute"):
         name, value = max(risk["details"]["per_attribute"].items(), key=lambda item: item[1])
         said.append(
             f"{name} follows its original most closely: the ranks correlate at {number(value)} (1 is no protection)."
+        )
+    linked = measures.get("distance_linkage")
+    if linked:
+        said.append(f"By distance an intruder links {_percent(linked['value'])} of the records rightly.")
+    kept, lost = measures.get("um"), measures.get("pil")
+    if kept and lost:
+        said.append(
+            f"Of the structure of variances {number(kept['value'])} is kept (1 is all), and the probabilistic loss of "
+            f"statistics is {number(lost['value'])} of 100."
         )
     if content["gates"]:
         failed = [gate["rule"] for gate in content["gates"] if not gate["ok"]]
@@ -74,23 +103,65 @@ def audit_words(content: Mapping[str, Any]) -> str:
     return " ".join(said)
 
 
-def audit_sections(content: Mapping[str, Any], levels: Mapping[str, Array]) -> list[Section]:
+def audit_sections(content: Mapping[str, Any], pictures: AuditPictures, *, public: bool = False) -> list[Section]:
     """The parts of a page that show an audit."""
     parts = []
-    if levels:
+    if pictures.levels:
         parts.append(
             Section(
                 "How far the values moved",
                 "Each curve shows one attribute: the rank changes of its records, sorted from smallest to largest.",
-                charts=[figures.permutation_level(levels, n=content["records"])],
+                charts=[figures.permutation_level(pictures.levels, n=content["records"])],
             )
         )
     tables = [Grid(*grid[1:], caption=grid[0]) for grid in audit_grids(content)]
     parts.append(Section("Measures", tables=tables, notes=not_applicable(content)))
+    parts += _picture_sections(content, pictures, public=public)
     if content["gates"]:
         judged = [(gate["rule"], gate["value"], "held" if gate["ok"] else "FAILED") for gate in content["gates"]]
         parts.append(Section("Gates", tables=[Grid(("must not come true", "value", "result"), judged)]))
     return [*parts, *_notes(content["notes"])]
+
+
+_LOSSES_DRAWN = ("il1s", "pil_variance", "density_loss")
+_MOST_MARGINALS = 12
+_MOST_ATTRIBUTES = 30
+
+
+def _picture_sections(content: Mapping[str, Any], pictures: AuditPictures, *, public: bool) -> list[Section]:
+    """What attributes lost, how they hang together, their distributions, and the most exposed records."""
+    measures, parts = content["measures"], []
+    losses = {
+        name: measures[name]["details"]["per_attribute"]
+        for name in _LOSSES_DRAWN
+        if measures.get(name, {}).get("details", {}).get("per_attribute")
+    }
+    if losses and len(content["attributes"]) > 1:
+        parts.append(
+            Section("Which attributes lost most", "0 is no loss.", charts=[figures.loss_per_attribute(losses)])
+        )
+    labels = content["attributes"]
+    if pictures.correlations is not None and 1 < len(labels) <= _MOST_ATTRIBUTES:
+        before, after = pictures.correlations
+        charts = [figures.matrix_heat(labels, after - before, what="change of correlation", signed=True)]
+        if not public:
+            charts.insert(0, figures.matrix_heat(labels, before, what="correlation in the original", signed=True))
+            charts.insert(1, figures.matrix_heat(labels, after, what="correlation in the release", signed=True))
+        parts.append(Section("How attributes hang together", charts=charts))
+    if public:
+        return parts
+    if pictures.marginals:
+        shown = dict(list(pictures.marginals.items())[:_MOST_MARGINALS])
+        left = len(pictures.marginals) - len(shown)
+        told = f"Shown for the first {len(shown)} attributes." if left else ""
+        charts = [figures.marginals(name, *both) for name, both in shown.items()]
+        parts.append(Section("Distributions before and after", told, charts=charts))
+    exposed = measures.get("permutation_linkage", {}).get("details", {}).get("most_exposed")
+    if exposed:
+        records = [{"original": each["record"], "distance": each["value"]} for each in exposed]
+        told = "The original records that have a released record nearest to their own ranks."
+        parts.append(Section("Most exposed records", told, charts=[figures.most_exposed(records)]))
+    return parts
 
 
 def not_applicable(content: Mapping[str, Any]) -> list[str]:
@@ -122,6 +193,7 @@ def audit_grids(content: Mapping[str, Any]) -> list[AuditGrid]:
     several = any("replicates" in given["details"] for given in measures.values())
     more = ("sd", "from", "to") if several else ()
     made: list[AuditGrid] = []
+    crossed = {} if several else _loss_table(measures)
     for family, caption in _FAMILIES.items():
         rows = [
             (
@@ -132,10 +204,13 @@ def audit_grids(content: Mapping[str, Any]) -> list[AuditGrid]:
                 get_measure(name).title,
             )
             for name, given in measures.items()
-            if given["family"] == family
+            if given["family"] == family and name.rpartition("_")[0] not in crossed
         ]
         if rows:
             made.append((f"{caption} ({family})", ("measure", "value", *more, "better", "what it is"), rows))
+    if crossed:
+        rows = [(name, *(errors.get(kind) for kind in _ERRORS)) for name, errors in crossed.items()]
+        made.append(("The information-loss table (loss, lower is better)", ("measure", *_ERRORS.values()), rows))
     by_attribute = {name: given["details"].get("per_attribute") for name, given in measures.items()}
     shown = _shown({name: given for name, given in by_attribute.items() if given}, _BY_ATTRIBUTE)
     if shown:
@@ -151,6 +226,19 @@ def audit_grids(content: Mapping[str, Any]) -> list[AuditGrid]:
         ]
         made.append(("Subdomain by subdomain", ("subdomain", "records", *shown), cells))
     return made
+
+
+_ERRORS = {"mse": "_mse: mean square error", "mae": "_mae: mean absolute error", "mv": "_mv: mean variation"}
+
+
+def _loss_table(measures: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """Losses that differ only in the kind of error, side by side; none when only some of them were asked for."""
+    found: dict[str, dict[str, float]] = {}
+    for name, given in measures.items():
+        quantity, _, kind = name.rpartition("_")
+        if quantity.startswith("loss_") and kind in _ERRORS:
+            found.setdefault(quantity, {})[kind] = given["value"]
+    return {quantity: errors for quantity, errors in found.items() if len(errors) > 1}
 
 
 def _varies(details: Mapping[str, Any]) -> tuple[float | None, float | None, float | None]:
@@ -199,8 +287,10 @@ def attack_words(content: Mapping[str, Any]) -> str:
     return " ".join([*said, f"The release {verdict} the known-plaintext attack."])
 
 
-def attack_sections(content: Mapping[str, Any], observed: Array, null: tuple[Array, Array]) -> list[Section]:
-    """The parts of a page that show an attack."""
+def attack_sections(
+    content: Mapping[str, Any], observed: Array, null: tuple[Array, Array], *, public: bool = False
+) -> list[Section]:
+    """The parts of a page that show an attack; which records can be claimed is not for the public."""
     n, claims = content["records"], content["claims"]
     chart = figures.match_distances(observed, null, n=n, draws=content["draws"], claims=claims, withstands=claims == 0)
     drawn = "every one" if content["exhaustive"] else "a sample"
@@ -218,7 +308,7 @@ def attack_sections(content: Mapping[str, Any], observed: Array, null: tuple[Arr
             tables=[Grid(("attribute", "mean distance"), list(content["mean_distance"].items()))],
         ),
     ]
-    exposed = most_exposed(content["links"], claims=claims)
+    exposed = [] if public else most_exposed(content["links"], claims=claims)
     if exposed:
         more = f" The {_MOST_EXPOSED} most exposed of {claims} are listed." if claims > _MOST_EXPOSED else ""
         rows = [

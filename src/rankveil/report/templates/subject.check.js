@@ -5,6 +5,7 @@
 const rankveil = (() => {
   const ARRAYS = { i1: Int8Array, i2: Int16Array, i4: Int32Array, f4: Float32Array, f8: Float64Array };
   const SLICE = 20; // milliseconds of work before the page may draw and answer again
+  const LEAF = 16; // records of a leaf of the search tree
   const NOTHING = { count: 0, first: 0, above: 0, squares: 0 };
 
   const released = JSON.parse(document.getElementById("released").textContent);
@@ -43,18 +44,32 @@ const rankveil = (() => {
     return low;
   }
 
-  // A column sorted once: its different values, how often each comes, their average ranks; which of them each row has.
+  // A column sorted once: its different values, where each begins, how often it comes, its average rank; and the rank
+  // of every record. Plain loops, because a page that holds 100,000 records must not stop for long.
   function sortedColumn(y) {
     const values = y.slice().sort();
-    const starts = [];
-    for (let i = 0; i < values.length; i++) if (i === 0 || values[i] !== values[i - 1]) starts.push(i);
-    const distinct = Float64Array.from(starts, (start) => values[start]);
-    const ends = starts.map((_, k) => (k + 1 < starts.length ? starts[k + 1] : values.length));
-    const counts = starts.map((start, k) => ends[k] - start);
-    const ranks = Float64Array.from(starts, (start, k) => (start + ends[k] + 1) / 2);
-    const which = Uint32Array.from(y, (value) => lowerBound(distinct, value));
-    const rankOf = Float64Array.from(which, (k) => ranks[k]);
-    return { values, distinct, starts, counts, ranks, which, rankOf };
+    const starts = [0];
+    for (let i = 1; i < values.length; i++) if (values[i] !== values[i - 1]) starts.push(i);
+    const size = starts.length;
+    starts.push(values.length);
+    const distinct = new Float64Array(size), counts = new Float64Array(size), ranks = new Float64Array(size);
+    for (let k = 0; k < size; k++) {
+      distinct[k] = values[starts[k]];
+      counts[k] = starts[k + 1] - starts[k];
+      ranks[k] = (starts[k] + starts[k + 1] + 1) / 2;
+    }
+    const rankOf = new Float64Array(y.length);
+    for (let i = 0; i < y.length; i++) rankOf[i] = ranks[lowerBound(distinct, y[i])];
+    return { values, starts, distinct, counts, ranks, rankOf };
+  }
+
+  // The rows that have a value in every column.
+  function completeRows(columns) {
+    const missing = new Uint8Array(released.records);
+    for (const values of columns) for (let i = 0; i < values.length; i++) if (Number.isNaN(values[i])) missing[i] = 1;
+    const rows = [];
+    for (let i = 0; i < missing.length; i++) if (!missing[i]) rows.push(i);
+    return rows;
   }
 
   // The records complete in some columns, ranked there; kept, because people try several values.
@@ -67,28 +82,136 @@ const rankveil = (() => {
       read.push(valuesOf(column));
       await pause(0);
     }
-    const rows = [];
-    for (let i = 0; i < released.records; i++) if (read.every((values) => !Number.isNaN(values[i]))) rows.push(i);
+    const rows = completeRows(read);
     if (rows.length === 0) throw new Error("no released record has all the columns that were given");
     const sorted = [];
     for (const values of read) {
-      sorted.push(sortedColumn(Float64Array.from(rows, (row) => values[row])));
       await pause(0);
+      const y = new Float64Array(rows.length);
+      for (let i = 0; i < rows.length; i++) y[i] = values[rows[i]];
+      sorted.push(sortedColumn(y));
     }
-    lastView = { columns, rows, sorted, index: indexOf(sorted, rows.length), chance: null };
+    lastView = { columns, rows, sorted, chance: null };
     return lastView;
   }
 
-  // Records in the order of the column with the most different values: a search goes outwards from a record's place.
-  function indexOf(sorted, n) {
-    let lead = 0;
-    sorted.forEach((column, j) => { if (column.distinct.length > sorted[lead].distinct.length) lead = j; });
-    const next = sorted[lead].starts.slice();
-    const order = new Uint32Array(n);
-    for (let i = 0; i < n; i++) order[next[sorted[lead].which[i]]++] = i;
-    const others = sorted.map((_, j) => j).filter((j) => j !== lead);
-    const ordered = (j) => Float64Array.from(order, (i) => sorted[j].rankOf[i]);
-    return { lead, others, leading: ordered(lead), rest: others.map(ordered) };
+  // Lets the page breathe when a slice of work is done: `if (breath.due()) await breath.take(share)`.
+  function breathing(pause) {
+    let since = performance.now();
+    return {
+      due: () => performance.now() - since > SLICE,
+      take: async (share) => {
+        await pause(share);
+        since = performance.now();
+      },
+    };
+  }
+
+  // A tree of boxes over the records in rank space, cut at medians of the widest side; leaves lie at the same depth.
+  // The children of node k are 2k + 1 and 2k + 2; the records of a leaf lie side by side in `points`.
+  async function treeOf(columns, n, breath) {
+    const m = columns.length;
+    const depth = Math.max(0, Math.ceil(Math.log2(n / LEAF)));
+    const nodes = 2 ** (depth + 1) - 1, inner = 2 ** depth - 1;
+    const low = new Float64Array(nodes * m).fill(Infinity), high = new Float64Array(nodes * m).fill(-Infinity);
+    const begin = new Uint32Array(nodes), end = new Uint32Array(nodes);
+    const order = Uint32Array.from({ length: n }, (_, i) => i);
+    end[0] = n;
+    for (let node = 0; node < nodes; node++) {
+      let widest = 0;
+      for (let j = 0; j < m; j++) {
+        const ranks = columns[j];
+        let least = Infinity, most = -Infinity;
+        for (let i = begin[node]; i < end[node]; i++) {
+          const rank = ranks[order[i]];
+          if (rank < least) least = rank;
+          if (rank > most) most = rank;
+        }
+        low[node * m + j] = least;
+        high[node * m + j] = most;
+        if (most - least > high[node * m + widest] - low[node * m + widest]) widest = j;
+      }
+      if (node < inner) {
+        const middle = (begin[node] + end[node]) >>> 1;
+        select(order, columns[widest], begin[node], end[node] - 1, middle);
+        begin[2 * node + 1] = begin[node];
+        end[2 * node + 1] = begin[2 * node + 2] = middle;
+        end[2 * node + 2] = end[node];
+      }
+      if (breath.due()) await breath.take(0);
+    }
+    const points = new Float64Array(n * m);
+    for (let j = 0; j < m; j++) for (let i = 0; i < n; i++) points[i * m + j] = columns[j][order[i]];
+    return { m, inner, low, high, begin, end, points, waiting: new Uint32Array(depth + 2), bounds: new Float64Array(depth + 2) };
+  }
+
+  // Reorders so that ranks before the place `middle` are not above those from it on (Hoare's selection).
+  function select(order, ranks, low, high, middle) {
+    while (low < high) {
+      const pivot = ranks[order[(low + high) >>> 1]];
+      let a = low, b = high;
+      while (a <= b) {
+        while (ranks[order[a]] < pivot) a++;
+        while (ranks[order[b]] > pivot) b--;
+        if (a <= b) {
+          const kept = order[a];
+          order[a++] = order[b];
+          order[b--] = kept;
+        }
+      }
+      if (middle <= b) high = b;
+      else if (middle >= a) low = a;
+      else return;
+    }
+  }
+
+  // The least distance from a query to a record in a node's box, or any number of at least `best`.
+  function boxDistance(tree, node, query, best) {
+    const { low, high, m } = tree;
+    let far = 0;
+    for (let j = 0, at = node * m; j < m; j++, at++) {
+      const rank = query[j];
+      const apart = rank < low[at] ? low[at] - rank : rank - high[at];
+      if (apart > far) {
+        far = apart;
+        if (far >= best) return far;
+      }
+    }
+    return far;
+  }
+
+  // The smallest over records of the largest rank distance from a query.
+  function distanceOf(tree, query) {
+    const { m, inner, begin, end, points, waiting, bounds } = tree;
+    let best = Infinity, depth = 1;
+    waiting[0] = 0;
+    bounds[0] = 0;
+    while (depth > 0) {
+      depth--;
+      if (bounds[depth] >= best) continue;
+      const node = waiting[depth];
+      if (node < inner) {
+        const left = boxDistance(tree, 2 * node + 1, query, best), right = boxDistance(tree, 2 * node + 2, query, best);
+        const nearer = left <= right ? 1 : 2;
+        waiting[depth] = 2 * node + 3 - nearer;
+        bounds[depth++] = Math.max(left, right);
+        waiting[depth] = 2 * node + nearer;
+        bounds[depth++] = Math.min(left, right);
+        continue;
+      }
+      for (let i = begin[node], at = i * m; i < end[node]; i++, at += m) {
+        let far = 0;
+        for (let j = 0; j < m; j++) {
+          const apart = Math.abs(points[at + j] - query[j]);
+          if (apart > far) {
+            far = apart;
+            if (far >= best) break;
+          }
+        }
+        if (far < best) best = far;
+      }
+    }
+    return best;
   }
 
   // The place of the different value closest to x, the smaller one when two are equally close.
@@ -111,11 +234,12 @@ const rankveil = (() => {
       if (place < 0) throw new Error(`there is no complete released record ${f}`);
       return { chosen: place, found: [place] };
     }
+    const ranks = view.sorted.map((column) => column.rankOf);
     let least = Infinity, leastSum = Infinity, chosen = 0, found = [];
     for (let i = 0; i < view.rows.length; i++) {
       let far = 0, sum = 0, squares = 0;
       for (let j = 0; j < target.length; j++) {
-        const apart = Math.abs(view.sorted[j].rankOf[i] - target[j]);
+        const apart = Math.abs(ranks[j][i] - target[j]);
         if (apart > far) far = apart;
         sum += apart;
         squares += apart * apart;
@@ -137,37 +261,20 @@ const rankveil = (() => {
     return { chosen, found };
   }
 
-  // The smallest over records of the largest rank distance from a query.
-  function distanceOf(index, query) {
-    const { leading, rest, others } = index;
-    const at = query[index.lead];
-    let right = lowerBound(leading, at), left = right - 1, best = Infinity;
-    for (;;) {
-      const ahead = right < leading.length ? leading[right] - at : Infinity;
-      const behind = left >= 0 ? at - leading[left] : Infinity;
-      let far = Math.min(ahead, behind);
-      if (far >= best) return best;
-      const place = ahead <= behind ? right++ : left--;
-      for (let j = 0; j < rest.length && far < best; j++) {
-        far = Math.max(far, Math.abs(rest[j][place] - query[others[j]]));
-      }
-      if (far < best) best = far;
-    }
-  }
-
   // How often each distance comes for records of independent values: all of them, or the sample that verify draws.
   async function byChance(view, pause) {
-    const { sorted, index } = view;
+    const { sorted } = view;
     const n = view.rows.length, m = sorted.length;
     const exhaustive = n ** m <= released.exhaustive;
     const total = exhaustive ? n ** m : released.draws;
+    // Values that come several times make equal records: each is tried once and counted as often as it comes.
+    const tries = exhaustive ? sorted.reduce((product, column) => product * column.distinct.length, 1) : total;
+    const uniform = exhaustive ? [] : released.uniform.slice(0, m).map((text) => decoded(text, "f8"));
     const tally = new Float64Array(2 * n + 1); // distances are halves
     const query = new Float64Array(m);
-    // Values that come several times make equal records: each is tried once and counted as often as it comes.
-    const different = sorted.reduce((product, column) => product * column.distinct.length, 1);
-    const tries = exhaustive ? different : total;
-    const uniform = exhaustive ? [] : released.uniform.slice(0, m).map((text) => decoded(text, "f8"));
-    for (let i = 0, since = performance.now(); i < tries; i++) {
+    const breath = breathing(pause);
+    const tree = await treeOf(sorted.map((column) => column.rankOf), n, breath);
+    for (let i = 0; i < tries; i++) {
       let weight = 1, number = i;
       for (let j = 0; j < m; j++) {
         const column = sorted[j];
@@ -180,11 +287,8 @@ const rankveil = (() => {
           query[j] = column.rankOf[Math.min(Math.floor(uniform[j][i] * n), n - 1)];
         }
       }
-      tally[2 * distanceOf(index, query)] += weight;
-      if (i % 16 === 0 && performance.now() - since > SLICE) {
-        await pause(i / tries);
-        since = performance.now();
-      }
+      tally[2 * distanceOf(tree, query)] += weight;
+      if (i % 16 === 0 && breath.due()) await breath.take(i / tries);
     }
     return { tally, total, exhaustive };
   }
@@ -234,8 +338,7 @@ const rankveil = (() => {
       if (level === 0) return { count: 1, first: values[start] / scale, above: 0, squares: 0 };
       return joined(stretch(level - 1, 2 * place), stretch(level - 1, 2 * place + 1));
     };
-    let start = column.starts[first];
-    let stop = last < column.starts.length ? column.starts[last] : values.length;
+    let start = column.starts[first], stop = column.starts[last];
     const size = stop - start;
     let left = NOTHING, right = NOTHING;
     for (let level = 0; start < stop; level++) {

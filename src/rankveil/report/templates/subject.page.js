@@ -132,13 +132,18 @@
     return lines;
   }
 
+  // The body of a table. Roles are written out because a narrow window shows the cells as blocks, not as a table.
   function fill(body, rows) {
+    const headings = [...body.parentElement.querySelectorAll("thead th")].map((heading) => heading.textContent);
     body.replaceChildren(...rows.map((row) => {
       const line = make("tr");
-      const [name, ...cells] = row;
-      const heading = make("th", name);
-      heading.scope = "row";
-      line.append(heading, ...cells.map((cell) => make("td", cell, "number")));
+      line.setAttribute("role", "row");
+      line.append(...row.map((text, place) => {
+        const cell = place === 0 ? make("th", text) : make("td", text, "number");
+        cell.setAttribute("role", place === 0 ? "rowheader" : "cell");
+        if (place === 0) cell.scope = "row"; else cell.dataset.heading = headings[place];
+        return cell;
+      }));
       return line;
     }));
   }

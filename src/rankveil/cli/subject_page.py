@@ -1,0 +1,76 @@
+"""rankveil subject-page: the subject's own check as one page for her browser."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from rankveil.cli import output
+from rankveil.cli.options import AsJson, Masked, Reading
+from rankveil.cli.progress import watching
+from rankveil.errors import listing
+
+EXAMPLE = (
+    "rankveil subject-page rankveil-demo/masked.csv -o verify.html \\\n"
+    "    --manifest rankveil-demo/masked.csv.manifest.json"
+)
+SUBJECT_PAGE_SCHEMA = "rankveil/subject-page/1"
+
+
+def subject_page(
+    *,
+    masked: Masked,
+    out: Annotated[str, typer.Option("--output", "-o", metavar="F.html", help="The page.", show_default=False)],
+    title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="The heading of the page.")] = None,
+    manifest: Annotated[
+        str | None,
+        typer.Option("--manifest", metavar="F", help="The release's manifest: it tells whether the check is exact."),
+    ] = None,
+    reading: Reading,
+    as_json: AsJson = False,
+) -> int:
+    """Write the subject's check as a page.
+
+    One file with the released data, for people's own browsers; nothing that they type leaves it.
+    """
+    import rankveil as rv
+    from rankveil.cli.tables import check_outputs, open_table, parsed_from
+    from rankveil.files import Staged
+    from rankveil.manifest import Manifest
+
+    check_outputs({"page": out}, {"released table": masked, "manifest": manifest, "file of roles": reading.roles})
+    permutation = False
+    if manifest is not None:
+        permutation = parsed_from(manifest, "manifest", Manifest.from_json).content.get("marginals") == "kept"
+    with watching("writing the page", quiet=as_json):
+        opened = open_table(masked, reading)
+        names = opened.table.usable(reading.chosen)
+        headed = {} if title is None else {"title": title}
+        page = rv.subject_page(opened.table, columns=names, permutation=permutation, **headed).encode("utf-8")
+        with Staged() as staged:
+            staged.add(out, lambda file: file.write(page))
+    others = [name for name in opened.table.names if name not in names]
+    content = {
+        "schema": SUBJECT_PAGE_SCHEMA,
+        "page": out,
+        "bytes": len(page),
+        "records": len(opened.table),
+        "attributes": list(names),
+        "approximate": not permutation,
+        "notes": [*opened.notes, *([f"not on the page: {listing(others, most=20)}"] if others else [])],
+    }
+    if as_json:
+        output.emit(content)
+    else:
+        _show(content)
+    return 0
+
+
+def _show(content: dict[str, Any]) -> None:
+    records, attributes = output.count(content["records"], "released record"), content["attributes"]
+    columns = f"{output.count(len(attributes), 'column')} ({listing(attributes, most=8)})"
+    output.say(f"{records} with {columns} and the check of one's own values:")
+    output.line(f"page: {content['page']} ({content['bytes'] / 1e6:.1f} MB)")
+    output.say("It holds released values alone, so it can be published with the release.")
+    output.notes(content["notes"])

@@ -1,0 +1,126 @@
+"""The subject's page: released columns and the check of Algorithms 2 and 3 in one HTML file that sends nothing.
+
+The page loads nothing either. Its Content-Security-Policy allows its own two scripts and its style by their hashes and
+forbids everything else, so that neither a name in the data nor what the subject types can become a request.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+_NARROW = ("i1", "i2", "i4", "f4")
+"""Types that take fewer bytes than the eight of a double, the narrowest first."""
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """A released column: numbers, or codes of its levels; missing cells are NaN, and one at least is not missing."""
+
+    name: str
+    values: Array
+    levels: tuple[str, ...] = ()
+
+    @property
+    def least(self) -> float:
+        """The smallest value."""
+        return float(np.nanmin(self.values))
+
+    @property
+    def span(self) -> str:
+        """The smallest and the largest value in words.
+
+        >>> Released("AGE", np.array([81.0, 23.0, np.nan])).span
+        '23 to 81'
+        """
+        ends = [_written(self.least), _written(float(np.nanmax(self.values)))]
+        return " to ".join(dict.fromkeys(ends))
+
+
+def subject_document(
+    *, title: str, columns: Sequence[Released], uniform: Sequence[Array], rules: Mapping[str, Any]
+) -> str:
+    """The page as HTML.
+
+    `uniform` holds for each column the draws on (0, 1) that pick its random values, or nothing where all combinations
+    are tried; `rules` what else the check needs: schema, draws, exhaustive, plausible, approximate, decimal.
+    """
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    records = columns[0].values.size
+    data = {
+        **rules,
+        "records": records,
+        "columns": [_packed(column) for column in columns],
+        "uniform": [_text(draws, "f8") for draws in uniform],
+    }
+    style = _own("subject.css")
+    scripts = [_own("subject.check.js"), _own("subject.page.js")]
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(_own("subject.html.j2")).render(
+        title=title,
+        policy=_policy(scripts, style),
+        records="one record" if records == 1 else f"{records:,} records",
+        columns=columns,
+        draws=f"{rules['draws']:,}",
+        exhaustive=f"{rules['exhaustive']:,}",
+        plausible=f"{rules['plausible']:.0%}",
+        approximate=rules["approximate"],
+        # our own text, and data in which no letter can end the element
+        style=Markup(style),
+        scripts=[Markup(script) for script in scripts],
+        data=Markup(json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")),
+    )
+
+
+def _own(name: str) -> str:
+    # A browser hashes a script after turning CRLF into LF.
+    return (files("rankveil.report") / "templates" / name).read_text(encoding="utf-8").replace("\r\n", "\n")
+
+
+def _policy(scripts: Sequence[str], style: str) -> str:
+    return (
+        f"default-src 'none'; script-src {' '.join(map(_allowed, scripts))}; style-src {_allowed(style)}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _allowed(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}'"
+
+
+def _packed(column: Released) -> dict[str, Any]:
+    kind = _narrowest(column.values)
+    return {"name": column.name, "levels": column.levels, "type": kind, "values": _text(column.values, kind)}
+
+
+def _narrowest(values: Array) -> str:
+    """The shortest type of number that holds every value exactly.
+
+    >>> _narrowest(np.array([1.0, -300.0])), _narrowest(np.array([0.5, np.nan])), _narrowest(np.array([0.1]))
+    ('i2', 'f4', 'f8')
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        for kind in _NARROW:
+            if np.array_equal(values.astype(kind).astype(np.float64), values, equal_nan=kind == "f4"):
+                return kind
+    return "f8"
+
+
+def _text(values: Array, kind: str) -> str:
+    return base64.b64encode(values.astype(f"<{kind}").tobytes()).decode("ascii")
+
+
+def _written(value: float) -> str:
+    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
