@@ -80,7 +80,7 @@ def _seen(x, centre, scale):
 
 
 def _infinite(*shape):
-    """An array of infinities that begins at a cache line, so that reading a vector touches no more lines than needed."""
+    """An array of infinities that begins at a cache line: reading a vector then touches no more lines than needed."""
     line, size = 64, math.prod(shape)
     room = np.full(size + line, np.inf, np.float32)
     start = -room.ctypes.data % line // room.itemsize
@@ -278,19 +278,16 @@ def _search(tree, q, z, home, error, known, found, nodes, bounds, ties):
 
 @_njit
 def _push(first, found, limit, depth, nodes, bounds):
-    """Children that may hold a record as near, the nearest on top."""
-    floor = depth
-    lanes = lanes_within(found, limit)
+    """Children that may hold a record as near, the nearest on top; to sort the others costs more than it spares."""
+    top, lanes = depth, lanes_within(found, limit)
     while lanes != 0:
         lane = lowest_lane(lanes)
         lanes &= lanes - 1
-        bound, p = found[lane], depth
-        while p > floor and bounds[p - 1] < bound:
-            bounds[p] = bounds[p - 1]
-            nodes[p] = nodes[p - 1]
-            p -= 1
-        bounds[p] = bound
-        nodes[p] = first + lane
+        place = depth
+        if depth > top and bounds[depth - 1] < found[lane]:
+            nodes[depth], bounds[depth] = nodes[depth - 1], bounds[depth - 1]
+            place -= 1
+        nodes[place], bounds[place] = first + lane, found[lane]
         depth += 1
     return depth
 
