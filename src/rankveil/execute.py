@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Generic, Self, TypeVar
 
@@ -70,6 +71,38 @@ class Workers(Generic[T]):
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait=True, kill_workers=kind is not None)
+
+
+_AHEAD = 4
+"""Tasks that wait for each worker: enough to keep it busy, few enough that progress shows."""
+
+
+def in_workers(
+    task: Callable[[T, Any], R],
+    shared: T,
+    items: Sequence[Any],
+    *,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[R]:
+    """[task(shared, item) for item in items], whatever the number of workers (one a core unless given)."""
+    count = min(workers or cores(), max(len(items), 1))
+    made: list[R] = []
+    waiting: deque[Future[R]] = deque()
+
+    def take() -> None:
+        made.append(waiting.popleft().result())
+        if progress is not None:
+            progress(len(made), len(items))
+
+    with Workers(shared, count=count) as pool:
+        for item in items:
+            waiting.append(pool.submit(task, item))
+            if len(waiting) > _AHEAD * count:
+                take()
+        while waiting:
+            take()
+    return made
 
 
 _held: Any = None

@@ -1,0 +1,57 @@
+"""Tasks on threads and on worker processes: the same results, in order, and an end when something fails."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from rankveil import execute
+from rankveil.execute import Workers, in_threads, in_workers
+
+
+def add(shared: int, item: int) -> int:
+    return shared + item
+
+
+def whoami(shared: int, item: int) -> tuple[int, int]:
+    return os.getpid(), execute.cores()
+
+
+def fail(shared: int, item: int) -> int:
+    if item == 3:
+        raise ValueError("three")
+    return item
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_results_come_in_order(workers: int) -> None:
+    seen: list[tuple[int, int]] = []
+    made = in_workers(add, 100, range(23), workers=workers, progress=lambda done, total: seen.append((done, total)))
+    assert made == [100 + item for item in range(23)]
+    assert seen == [(done, 23) for done in range(1, 24)]
+    assert in_workers(add, 1, [], workers=workers) == []
+
+
+def test_workers_are_processes_with_one_core_each() -> None:
+    found = in_workers(whoami, 0, range(12), workers=2)
+    assert os.getpid() not in {pid for pid, _ in found}
+    assert {cores for _, cores in found} == {1}
+    assert in_workers(whoami, 0, [1], workers=1) == [(os.getpid(), execute.cores())]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_a_task_raises_comes_out(workers: int) -> None:
+    with pytest.raises(ValueError, match="three"):
+        in_workers(fail, 0, range(6), workers=workers)
+
+
+def test_workers_hold_what_is_shared_once() -> None:
+    with Workers([1, 2, 3], count=1) as pool:
+        assert pool.submit(lambda shared, item: shared[item], 2).result() == 3
+
+
+def test_threads_keep_the_order_and_the_error() -> None:
+    assert in_threads(lambda item: item * 2, range(50), size=10**6) == [item * 2 for item in range(50)]
+    with pytest.raises(ZeroDivisionError):
+        in_threads(lambda item: 1 // (item - 2), range(5), size=10**6)
