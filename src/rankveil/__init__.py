@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rankveil.pairing import reverse_map
     from rankveil.people.intruder import Attack, attack
     from rankveil.people.protector import Certificate, Release, certify, mask
-    from rankveil.people.subject import Verification, verify
+    from rankveil.people.subject import Verification, subject_page, verify
     from rankveil.people.user import Corrected, correct
     from rankveil.plans import Plan, Step
     from rankveil.table import Schema, Table
@@ -62,6 +62,7 @@ _ROOMS = {
     "inspect": "inspection",
     "mask": "people.protector",
     "reverse_map": "pairing",
+    "subject_page": "people.subject",
     "verify": "people.subject",
 }
 """Where each public name lives: rooms are opened when a name is first used, so that `import rankveil` is quick."""
@@ -100,6 +101,7 @@ __all__ = [
     "inspect",
     "mask",
     "reverse_map",
+    "subject_page",
     "verify",
 ]
 

