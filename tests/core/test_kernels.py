@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rankveil.kernels import Kernel, kernel
+from rankveil.kernels.boxes import FAN, LEAF, _levels, build
 from rankveil.kernels.swapping import mix_pairs, within_reach
 from rankveil.seeds import Seed
 
@@ -125,3 +126,40 @@ def _sum(x: Any) -> Any:
     for value in x:
         total += value
     return total
+
+
+@pytest.mark.parametrize("n", [1, 64, 127, 4_000, 8_065, 20_000])
+def test_a_tree_of_boxes_holds_every_record_once_and_within_all_boxes_above_it(n: int) -> None:
+    x = np.random.default_rng(n).lognormal(size=(n, 3))
+    tree = build(x, np.arange(n))
+    leaves = tree.points.shape[0]
+    assert tree.count.sum() == n
+    assert tree.count.max() <= LEAF
+    held = np.concatenate([tree.places[leaf, : tree.count[leaf]] for leaf in range(leaves)])
+    assert np.array_equal(np.sort(tree.rows[held]), np.arange(n))
+    assert np.array_equal(tree.x, x[tree.rows])
+    for leaf in range(leaves):
+        points, norms = tree.points[leaf, :, : tree.count[leaf]], tree.norms[leaf, : tree.count[leaf]]
+        node, group = leaf, leaf // FAN
+        while True:
+            assert np.all(tree.low[group, :, node % FAN] <= points.min(axis=1))
+            assert np.all(tree.high[group, :, node % FAN] >= points.max(axis=1))
+            assert tree.largest[node] >= norms.max()
+            if group >= tree.top:
+                break
+            node = tree.count.size + group
+            group = node // FAN
+
+
+@pytest.mark.parametrize("leaves", [1, 32, 33, 128, 129, 1_024, 4_096, 4_097, 40_000, 131_072, 131_073, 500_000])
+def test_every_group_of_a_tree_has_a_parent_of_its_own_up_to_the_few_on_top(leaves: int) -> None:
+    numbered, top, groups = _levels.py_func(leaves)
+    assert numbered >= leaves
+    assert 1 <= groups - top <= 4
+    parents = (numbered + np.arange(top)) // FAN
+    assert np.all((parents > np.arange(top)) & (parents < groups))
+    begin, size = 0, numbered // FAN  # the levels follow each other without a gap
+    while begin < top:
+        begin, size, above = begin + size, size // FAN, parents[begin : begin + size]
+        assert np.array_equal(np.unique(above), begin + np.arange(size))
+    assert (begin, size) == (top, groups - top)

@@ -80,11 +80,32 @@ def test_groups_are_those_of_the_algorithm_as_written(x: np.ndarray, k: int) -> 
 @pytest.mark.parametrize("k", [3, 10])
 def test_the_compiled_search_agrees_on_thousands_of_records(k: int, scale: float) -> None:
     rng = np.random.default_rng(7)
-    x = np.exp(rng.normal(size=(6000, 6)) @ rng.normal(size=(6, 6))) * scale
+    x = np.exp(rng.normal(size=(9000, 6)) @ rng.normal(size=(6, 6))) * scale
     x[::7] = np.round(x[::7] / scale, 1) * scale  # duplicates and ties in the bulk
     x[1000:1200] = x[1000]
     z = np.ascontiguousarray(standardised(x))
     assert np.array_equal(compiled(z, k), plain_mdav(z, k))
+
+
+def _spheres(rng: np.random.Generator) -> np.ndarray:
+    x = rng.normal(size=(9000, 3))
+    return x / np.linalg.norm(x, axis=1, keepdims=True) * rng.integers(1, 3, size=(9000, 1))
+
+
+SHAPES: dict[str, Callable[[np.random.Generator], np.ndarray]] = {
+    "a lattice, all distances tied": lambda rng: np.stack(np.meshgrid(*[np.arange(10.0)] * 4), axis=-1).reshape(-1, 4),
+    "two places": lambda rng: np.tile([[0.0, 0.0], [1.0, 1.0]], (5000, 1)),
+    "one record far out": lambda rng: np.vstack([rng.normal(size=(8999, 3)), [[1e9, -1e9, 0.0]]]),
+    "heavy tails": lambda rng: rng.standard_cauchy(size=(9000, 4)),
+    "spheres around the mean": _spheres,
+    "one attribute": lambda rng: rng.normal(size=(9000, 1)),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_compiled_search_agrees_where_bounds_say_little(shape: str) -> None:
+    z = np.ascontiguousarray(standardised(SHAPES[shape](np.random.default_rng(8))))
+    assert np.array_equal(compiled(z, 7), plain_mdav(z, 7))
 
 
 @pytest.mark.parametrize("name", ["census", "eia"])

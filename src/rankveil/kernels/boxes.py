@@ -20,6 +20,7 @@ have a count of 0, as empty ones do.
 from __future__ import annotations
 
 from collections import namedtuple
+from typing import Any
 
 import numba
 import numpy as np
@@ -27,14 +28,22 @@ import numpy as np
 LEAF = 64
 FAN = 32
 FILL = 63
-"""Records per leaf at most when the tree is built."""
+"""Records per leaf when the tree is built, on average at most; rounding in the splits may add one to some."""
 _TOP = 4
 """So many groups at most have no parent."""
 _OUTWARD = 2.0
 """What the distance from the centre weighs beside the attributes in the choice of what to split on."""
 
-_njit = numba.njit(cache=True, nogil=True, error_model="numpy")
-_minmax = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz"})
+PART: dict[str, Any] = {
+    "cache": True,
+    "nogil": True,
+    "error_model": "numpy",
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
+"""How to compile what only other kernels call: without the way in from Python, which takes long to compile."""
+_part = numba.njit(**PART)
+_minmax = numba.njit(**PART, fastmath={"nnan", "nsz"})
 """For least and largest values, which are then taken of several lanes at once; there are no NaN in a tree."""
 
 Tree = namedtuple("Tree", "x rows centre points places count norms low high largest top error relative")
@@ -42,7 +51,7 @@ Tree = namedtuple("Tree", "x rows centre points places count norms low high larg
 so that those of a leaf lie side by side; a record is known by its place there, rows[place] is its row in the table."""
 
 
-@_njit
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def build(x, rows):
     """A tree over the records `rows` of x; `rows` is put in the order of the leaves, and so are the tree's records."""
     n, m = rows.size, x.shape[1]
@@ -98,9 +107,9 @@ def build(x, rows):
     return tree
 
 
-@_njit
+@_part
 def _levels(leaves):
-    """How many leaves to number so that every level but the last fills its groups; the first group on top; all groups."""
+    """How many leaves to number so that levels below the top fill their groups; groups below the top, and in all."""
     unit = FAN
     while (leaves + unit - 1) // unit > _TOP:
         unit *= FAN
@@ -112,7 +121,7 @@ def _levels(leaves):
     return numbered, top, top + size
 
 
-@_njit
+@_part
 def _arrange(x, rows, centre, leaves):
     """Put `rows` in the order of the leaves; the leaves' bounds in it, and the largest difference from the centre."""
     n, m = rows.size, x.shape[1]
@@ -127,11 +136,13 @@ def _arrange(x, rows, centre, leaves):
         around[i, m] = _OUTWARD * np.sqrt(norm)
     order = np.arange(n)
     bounds = _split(around, order, leaves)
-    rows[:] = rows[order]
+    given = rows.copy()
+    for i in range(n):
+        rows[i] = given[order[i]]
     return bounds, magnitude
 
 
-@_njit
+@_part
 def _split(x, order, leaves):
     """Split the records where the attribute that varies most is near its median, until there are `leaves` parts."""
     bounds = np.zeros(leaves + 1, np.int64)
@@ -161,7 +172,7 @@ def _split(x, order, leaves):
     return bounds
 
 
-@_njit
+@_part
 def _widest(x, order, start, end):
     """The attribute with the largest variance among (at most 128 of) the records."""
     m, step = x.shape[1], max(1, (end - start) // 64)
@@ -180,7 +191,7 @@ def _widest(x, order, start, end):
     return widest
 
 
-@_njit
+@_part
 def select(keys, order, start, end, middle):
     """Reorder keys[start:end], and `order` with them, so that keys before `middle` are not above those from it on."""
     low, high = start, end - 1
@@ -244,7 +255,7 @@ def _box_of_group(tree, group):
     return changed
 
 
-@_njit
+@_part
 def remove(tree, home, places):
     """Take records out; the boxes above them shrink."""
     for place in places:

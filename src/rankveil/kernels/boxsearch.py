@@ -8,14 +8,14 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from rankveil.kernels.boxes import FAN, LEAF
+from rankveil.kernels.boxes import FAN, LEAF, PART
 
 STACK = 4096
 """How many nodes may wait in a search."""
 
-_njit = numba.njit(cache=True, nogil=True, error_model="numpy")
-_inlined = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-"""A tree is a dozen arrays: handing them over to a small function takes longer than what it does."""
+_part = numba.njit(**PART)
+_inlined = numba.njit(**PART, forceinline=True)
+"""A tree is a dozen arrays: handing them to a small function would take longer than what it does."""
 
 
 @_inlined
@@ -126,7 +126,7 @@ def _keep(leaf, tree, q, found, limit, best, places):
     return limit
 
 
-@_njit
+@_part
 def nearest(tree, q, home, best, places, nodes, bounds, found):
     """The k = best.size records nearest to q, by distance and then row; `home` is the leaf to look in first."""
     leaves = tree.count.size
@@ -181,7 +181,7 @@ def _push_nearest(group, found, limit, floor, nodes, bounds):
     return depth
 
 
-@_njit
+@_part
 def farthest(tree, q, most, row, nodes, bounds, found, dots):
     """The row of the record farthest from q, the lowest of several; one is known, at the squared distance `most`."""
     leaves = tree.count.size

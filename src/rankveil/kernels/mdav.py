@@ -5,10 +5,10 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from rankveil.kernels.boxes import FAN, LEAF, build, remove, select
+from rankveil.kernels.boxes import FAN, LEAF, PART, build, remove, select
 from rankveil.kernels.boxsearch import STACK, distance, farthest, nearest
 
-_njit = numba.njit(cache=True, nogil=True, error_model="numpy")
+_part = numba.njit(**PART)
 
 _SMALL = 1_000
 """With fewer records left than this the tree is not built again."""
@@ -18,7 +18,7 @@ _TRIED = 128
 """So many of that list are tried as a first guess at the farthest record."""
 
 
-@_njit
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def mdav(x, k):
     """The group of every record: MDAV on the columns of x as they are; see `rankveil.microaggregation`."""
     n, m = x.shape
@@ -72,7 +72,7 @@ def mdav(x, k):
     return _finish(x, k, group, number, rows, total, rest)
 
 
-@_njit
+@_part
 def _add(total, rest, x, row, sign):
     """Add a record to the running sums, what rounding loses kept in `rest` (Neumaier)."""
     for j in range(x.shape[1]):
@@ -85,7 +85,7 @@ def _add(total, rest, x, row, sign):
         total[j] = fresh
 
 
-@_njit
+@_part
 def _list_far(tree, centre, live):
     """The records farthest from the centre, the farthest first: rows, values, distances; and how far all others are."""
     away, places, number = np.empty(live), np.empty(live, np.int64), 0
@@ -107,7 +107,7 @@ def _list_far(tree, centre, live):
     return tree.rows[places[order]], tree.x[places[order]], np.sqrt(away[order]), beyond
 
 
-@_njit
+@_part
 def _sort_down(away, order):
     """Heapsort of `order` by falling distance (numba's own sorts take longer to compile than all else here)."""
     n = order.size
@@ -118,7 +118,7 @@ def _sort_down(away, order):
         _sift(away, order, 0, end)
 
 
-@_njit
+@_part
 def _sift(away, order, root, end):
     """Restore the heap whose top is the smallest."""
     while 2 * root + 1 < end:
@@ -131,7 +131,7 @@ def _sift(away, order, root, end):
         root = child
 
 
-@_njit
+@_part
 def _farthest_listed(centre, seen, listed, far, reach, first, beyond, group):
     """The row of the record farthest from the centre, or -1 when the list cannot tell.
 
@@ -159,7 +159,7 @@ def _farthest_listed(centre, seen, listed, far, reach, first, beyond, group):
         i += 1
 
 
-@_njit
+@_part
 def _farthest_of_all(tree, centre, group):
     """The row of the record farthest from the centre, by looking at all that remain."""
     row, most = -1, -1.0
@@ -171,7 +171,7 @@ def _farthest_of_all(tree, centre, group):
     return row
 
 
-@_njit
+@_part
 def _guess(q, listed, far, first, group):
     """A record far from q among those far from the centre: its squared distance and row (-1 when there is none)."""
     row, most, tried, i = -1, -1.0, 0, first
@@ -185,7 +185,7 @@ def _guess(q, listed, far, first, group):
     return most, row
 
 
-@_njit
+@_part
 def _finish(x, k, group, number, rows, total, rest):
     """Fewer than 3k records are left: one more group when there are 2k, and the rest."""
     if rows.size >= 2 * k:
