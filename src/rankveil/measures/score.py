@@ -11,7 +11,7 @@ from rankveil.catalogue import Value, measure
 _SOURCE = "Domingo-Ferrer and Torra 2001"
 
 
-@measure(title="Score of loss and risk", source=_SOURCE, family="loss", better="lower")
+@measure(title="Score of loss and risk", source=_SOURCE, family="risk", better="lower")
 def score(il: float, distance_linkage: float, probabilistic_linkage: float, interval_disclosure: float) -> Value:
     """0.5 IL + 0.125 distance linkage + 0.125 probabilistic linkage + 0.25 interval disclosure, all in percent."""
     return _score(il, "il", distance_linkage, probabilistic_linkage, interval_disclosure)
@@ -20,7 +20,7 @@ def score(il: float, distance_linkage: float, probabilistic_linkage: float, inte
 @measure(
     title="Score of probabilistic loss and risk",
     source=f"{_SOURCE}; Mateo-Sanz, Domingo-Ferrer and Sebe 2005",
-    family="loss",
+    family="risk",
     better="lower",
     bounds=(0.0, 100.0),
 )
