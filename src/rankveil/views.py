@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankveil import ranks
-from rankveil.canonical import Basis, orthonormal
+from rankveil.canonical import Basis, crossed, orthonormal
+from rankveil.execute import in_threads
 from rankveil.linkage import Linker
-from rankveil.multivariate import Standardised, by_column, correlation, gram, standardised
+from rankveil.multivariate import Standardised, by_column, correlation, standardised
 from rankveil.seeds import Seed
 
 Array = NDArray[np.float64]
@@ -74,29 +75,20 @@ class Side:
     @cached_property
     def squares(self) -> Array:
         """The mean of z_a^2 z_b^2 over the records, for each two standardised columns a and b."""
-        second = by_column(lambda j: self.standard[:, j] ** 2, shape=self.values.shape)
-        return gram(second, second) / len(self)
+        second = np.square(self.standard)
+        return crossed(second, second) / len(self)
 
     @cached_property
     def cubes(self) -> Array:
         """The mean of z_a^3 z_b over the records, for each two standardised columns a (rows) and b."""
-        third = by_column(lambda j: self.standard[:, j] ** 3, shape=self.values.shape)
-        return gram(third, self.standard) / len(self)
-
-    @cached_property
-    def rank_correlation(self) -> Array:
-        """The correlations of the ranks."""
-        return correlation(self.standard_rank)
+        third = np.square(self.standard)
+        third *= self.standard
+        return crossed(third, self.standard) / len(self)
 
     @cached_property
     def rank_basis(self) -> Basis:
         """Orthonormal columns that span the centred ranks."""
         return orthonormal(self.rank)
-
-    @property
-    def standard_rank(self) -> Array:
-        """Ranks with mean 0 and standard deviation 1."""
-        return standardised(self.rank).z
 
 
 class View:
@@ -150,13 +142,15 @@ class View:
         order: Rows = self.order_y
         made = np.empty_like(order)
         rows = int(self.masked.max(initial=-1)) + 1
-        for j, name in enumerate(self.names):
+
+        def settle(j: int) -> None:
             column = self.y[:, j]
-            if not ranks.has_ties(column, order[:, j]):
-                made[:, j] = order[:, j]
-                continue
-            draws = self._seed.stream("ties", name).bits(rows)[self.masked]
-            made[:, j] = ranks.strict_order(column, ties=draws, order=order[:, j])
+            made[:, j] = order[:, j]
+            if ranks.has_ties(column, order[:, j]):
+                draws = self._seed.stream("ties", self.names[j]).bits(rows)[self.masked]
+                made[:, j] = ranks.strict_order(column, ties=draws, order=order[:, j])
+
+        in_threads(settle, range(len(self.names)), size=order.size)
         return made
 
     @cached_property
