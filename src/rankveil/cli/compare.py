@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rankveil.cli import output, words
+from rankveil.cli.failures import Stopped
 from rankveil.cli.options import AsJson, Draws, Original, Public, Reading, Report, draws_given, report_told
 from rankveil.cli.progress import watching
 from rankveil.errors import ParameterError
@@ -115,7 +116,7 @@ def compare(
         except KeyboardInterrupt:
             if not os.path.exists(state):
                 raise
-            raise KeyboardInterrupt(
+            raise Stopped(
                 f"stopped; what was finished is kept in {state}: the same command with --resume goes on"
             ) from None
         made.notes[:0] = opened.notes

@@ -18,6 +18,10 @@ _SECRET_LIKE = re.compile(r"(?:0[xX])?[0-9a-fA-F]{16,}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
+class Stopped(Exception):
+    """Ctrl-C in work that kept something: the sentence says what and where."""
+
+
 def debugging() -> bool:
     """Whether a person asked for the traceback of a mistake."""
     return os.environ.get("RANKVEIL_DEBUG", "") not in ("", "0")
@@ -30,8 +34,10 @@ def guarded(run: Callable[[list[str]], int], argv: list[str]) -> int:
         sys.stdout.flush()
     except RankveilError as error:
         return _told(str(error), BAD_INPUT, error)
-    except KeyboardInterrupt as stop:
-        return _told(str(stop) or "stopped; nothing was written", STOPPED)
+    except Stopped as stop:
+        return _told(str(stop), STOPPED)
+    except KeyboardInterrupt:
+        return _told("stopped; nothing was written", STOPPED)
     except SystemExit:  # the library that reads the options ends so when nobody reads standard output
         return _nobody_reads()
     except OSError as error:

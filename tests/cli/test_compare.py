@@ -1,0 +1,91 @@
+"""rankveil compare: words, JSON, the plan, a report, and a comparison that is stopped and taken up again."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rankveil import datasets, files
+
+FAST = ("--risk", "permutation_level", "--utility", "um,pil", "--replicates", "2", "--workers", "1")
+
+
+@pytest.fixture
+def people(here: Path) -> str:
+    files.save(datasets.demo(200).select(["AGE", "INCOME", "TAX"]), "people.csv")
+    return "people.csv"
+
+
+def test_compare(people: str, run: Any) -> None:
+    words = ("compare", people, "--methods", "rank_swap,mdav", "--at", "risk=0.1", *FAST)
+    found = run(*words, "--json").json
+    assert (found["schema"], found["at"]) == ("rankveil/compare/1", {"risk": 0.1})
+    assert {one["id"] for one in found["methods"]} == {"rank_swap", "mdav"}
+    said = run(*words, "--write-plan", "plan.toml", "--report", "page.html").out
+    assert found["recommendation"] in said
+    assert "report: page.html (for internal use)" in said
+    assert "INTERNAL: not for release" in Path("page.html").read_text(encoding="utf-8")
+    masked = run("mask", people, "--plan", "plan.toml", "-o", "release.csv", "--json").json
+    assert list(masked["changed"]) == ["AGE", "INCOME", "TAX"]
+    left = {path.name for path in Path().iterdir()}
+    assert not any("state" in name for name in left)
+
+
+def test_the_map_and_a_pick(people: str, run: Any, refused: Any) -> None:
+    words = ("compare", people, "--methods", "rank_swap,mdav", "--sweep", "--points", "4", *FAST)
+    found = run(*words, "--json").json
+    assert all(one["points"] for one in found["methods"])
+    assert "not beaten" in run(*words).out
+    run(*words, "--write-plan", "plan.toml", "--pick", "mdav=7", "--set", "mdav.block=2")
+    assert "k = 7" in Path("plan.toml").read_text()
+    assert "block = 2" in Path("plan.toml").read_text()
+    assert "give both" in refused(*words, "--pick", "mdav=7")
+    assert "identity has no strength" in refused(*words, "--pick", "identity=7", "--write-plan", "p.toml")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--at", "risk=much"], "much is not a number"),
+        (["--at", "risk"], "not of the form NAME=VALUE"),
+        ([], "say where to compare"),
+        (["--at", "risk=1", "--sweep"], "say where to compare"),
+        (["--at", "risk=1", "--set", "block=3"], "as in mdav.block=3"),
+        (["--at", "risk=1", "--set", "mdav.bloc=3"], "did you mean block?"),
+        (["--at", "risk=1", "--set", "um.basis=x"], "basis must be ranks or values"),
+        (["--at", "risk=1", "--report", "people.csv"], "would overwrite the original"),
+        (["--at", "risk=1", "--columns", "NOPE"], "no column NOPE"),
+        (["--at", "risk=1", "--target", "NOPE"], "the target NOPE is not among the columns"),
+    ],
+)
+def test_wrong_usage(people: str, refused: Any, words: list[str], sentence: str) -> None:
+    assert sentence in refused("compare", people, "--methods", "mdav", *words)
+
+
+def test_stopped_and_taken_up_again(people: str, run: Any) -> None:
+    words = ["compare", people, "--methods", "rank_swap,additive_noise,mdav", "--at", "risk=0.2", *FAST]
+    words[words.index("--replicates") + 1] = "20"
+    whole = run(*words, "--json").out
+    state = Path("people.csv.compare-state")
+    work = subprocess.Popen(
+        [sys.executable, "-m", "rankveil", *words, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    until = time.monotonic() + 60
+    while not (state.exists() and len(state.read_text().splitlines()) > 5) and time.monotonic() < until:
+        time.sleep(0.01)
+    work.send_signal(signal.SIGINT)
+    out, err = work.communicate(timeout=60)
+    assert (work.returncode, out) == (130, "")
+    assert "people.csv.compare-state: the same command with --resume goes on" in err
+    kept = len(state.read_text().splitlines())
+    assert kept > 5
+    again = run(*words, "--resume", "--json").out
+    assert json.loads(again) == json.loads(whole)
+    assert not state.exists()
