@@ -315,7 +315,7 @@ def combined(made: Sequence[Audit], *, gates: Sequence[str] = ()) -> Audit:
         if len(some) < len(made):
             notes.append(f"{name} applies to {len(some)} of the {len(made)} masked versions, and is their mean")
         details = _spread(get_measure(name), some)
-        each = [one.values[name].details.get("per_attribute") for one in made if name in one.values]
+        each = [one.values[name].details.get("per_attribute", {}) for one in made if name in one.values]
         if all(each):
             details["per_attribute"] = _mean_of(each)
         values[name] = Value(math.fsum(some) / len(some), details)

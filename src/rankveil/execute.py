@@ -15,6 +15,9 @@ _WORTH_A_THREAD = 20_000
 """Values below which starting threads costs more than it saves."""
 
 
+_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+"""By these, linear algebra in a worker keeps to the worker's own core."""
+
 _limit: int | None = None
 """How many cores a worker process may use: several of them share the machine."""
 
@@ -64,7 +67,9 @@ class Workers(Generic[T]):
         if self._pool is None:
             from loky import ProcessPoolExecutor
 
-            self._pool = ProcessPoolExecutor(self._count, initializer=_hold, initargs=(self._shared,))
+            self._pool = ProcessPoolExecutor(
+                self._count, initializer=_hold, initargs=(self._shared,), env=dict.fromkeys(_THREADS, "1")
+            )
         future: Future[R] = self._pool.submit(_with_held, task, item)
         return future
 

@@ -17,7 +17,7 @@ def reproduce(
     *,
     paper: Annotated[
         str,
-        typer.Argument(metavar="PAPER", help="new-directions, masking-as-permutation or all.", show_default=False),
+        typer.Argument(metavar="PAPER", help="The short name of a paper, agreement, or all.", show_default=False),
     ],
     data: Annotated[
         str | None, typer.Option("--data", metavar="DIR", help="A folder with data that a paper needs.")
@@ -50,10 +50,12 @@ def _show(content: dict[str, Any]) -> None:
     output.say(f"{content['paper']}:")
     rows = []
     for table in content["tables"]:
-        agree = sum(row["ok"] for row in table["rows"])
-        slips = sum(not row["ok"] and "remark" in row for row in table["rows"])
-        rows.append((table["name"], len(table["rows"]), agree, slips, len(table["rows"]) - agree - slips))
-    output.grid(("table", "values", "agree", "slips of the paper", "differ"), rows)
+        printed = [row for row in table["rows"] if row["published"] is not None]
+        agree = sum(row["ok"] for row in printed)
+        explained = sum(not row["ok"] and "remark" in row for row in printed)
+        found = len(table["rows"]) - len(printed)
+        rows.append((table["name"], len(printed), agree, explained, len(printed) - agree - explained, found))
+    output.grid(("table", "published", "agree", "explained", "differ", "own findings"), rows)
     wrong = [
         f"{table['name']}, {row['item']}: published {row['published']}, computed {row['computed']}"
         for table in content["tables"]

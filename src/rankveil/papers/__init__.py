@@ -50,15 +50,29 @@ def reproduce(
         raise FileError(f"{folder}: there is no such folder of data")
     if out is not None:
         writing.check_folder(Path(out))
-    if paper != ALL:
-        made = known[paper].run(data=folder, progress=progress)
-    else:
-        runs = enumerate(known.values())
-        single = [one.run(data=folder, progress=_part(progress, place, len(known))) for place, one in runs]
-        made = Reproduction(ALL, papers=tuple(single))
+    made = _all(known, folder, progress) if paper == ALL else _one(known[paper], folder, progress)
     if out is not None:
         made.write(out)
     return made
+
+
+def _one(paper: Paper, folder: Path | None, progress: Progress | None) -> Reproduction:
+    lacking = paper.lacks(folder)
+    if lacking is not None:
+        raise FileError(lacking)
+    return paper.run(data=folder, progress=progress)
+
+
+def _all(known: Mapping[str, Paper], folder: Path | None, progress: Progress | None) -> Reproduction:
+    """Every paper whose data are there; of the others, last, what they lack."""
+    lacking = {name: paper.lacks(folder) for name, paper in known.items()}
+    able = [paper for name, paper in known.items() if lacking[name] is None]
+    runs = enumerate(able)
+    made = [one.run(data=folder, progress=_part(progress, place, len(able))) for place, one in runs]
+    for name, why in lacking.items():
+        if why is not None:
+            made.append(Reproduction(name, citation=known[name].citation, remarks=(f"left out: {why}",)))
+    return Reproduction(ALL, papers=tuple(made))
 
 
 def _part(progress: Progress | None, place: int, parts: int) -> Progress | None:

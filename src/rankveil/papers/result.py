@@ -20,11 +20,12 @@ Progress = Callable[[int, int], None]
 class Row:
     """One published value (a number, several, or a statement) beside the computed one.
 
-    A row that is not ok but has a remark is a slip of the paper: the remark says what is printed wrongly.
+    A row that is not ok but has a remark is explained: by a slip of the paper, or by what the paper does not tell.
     """
 
     item: str
-    published: Content
+    published: Content | None
+    """None: nothing is, the row is a finding of ours."""
     computed: Content
     ok: bool
     difference: float | None = None
@@ -40,7 +41,7 @@ class Row:
 
     @property
     def explained(self) -> bool:
-        """Whether it agrees, or why it does not is known to be the paper's slip."""
+        """Whether it agrees, or why it does not is known."""
         return self.ok or self.remark is not None
 
     def to_dict(self) -> dict[str, Any]:
@@ -101,7 +102,7 @@ class Reproduction:
 
     @property
     def ok(self) -> bool:
-        """Whether everything agrees but for the slips that are named."""
+        """Whether everything agrees but for differences that are explained."""
         return all(row.explained for row in self.rows)
 
     def to_dict(self, *, within: Path | None = None) -> dict[str, Any]:
@@ -141,7 +142,16 @@ class Paper:
     name: str
     citation: str
     run: Run
+    needs: tuple[str, ...] = ()
+    """Files that must lie in the folder of data."""
+
+    def lacks(self, data: Path | None) -> str | None:
+        """What it cannot run without, in a sentence; None when all is there."""
+        missing = [name for name in self.needs if data is None or not (data / name).is_file()]
+        if not missing:
+            return None
+        return f"{self.name} needs {' and '.join(missing)}; give the folder that holds it with --data"
 
 
-def _plain(content: Content) -> Any:
+def _plain(content: Content | None) -> Any:
     return list(content) if isinstance(content, tuple) else content

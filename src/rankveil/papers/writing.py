@@ -42,6 +42,8 @@ def write(made: Reproduction, out: Path) -> tuple[Path, ...]:
     try:
         contents: dict[Path, str] = {}
         for paper in made.papers or (made,):
+            if not paper.tables:  # it was left out of `all`, whose document says why
+                continue
             contents |= _figures(paper, out)
             contents[out / f"{paper.paper}.html"] = page(paper)
             contents[out / f"{paper.paper}.json"] = _json(paper, out)
@@ -104,15 +106,20 @@ def _json(made: Reproduction, out: Path) -> str:
 
 
 def _summary(made: Reproduction) -> str:
-    rows = made.rows
+    rows = [row for row in made.rows if row.published is not None]
     agree = sum(row.ok for row in rows)
-    slips = sum(row.explained and not row.ok for row in rows)
-    wrong = len(rows) - agree - slips
+    explained = sum(row.explained and not row.ok for row in rows)
+    wrong = len(rows) - agree - explained
     parts = [f"{agree} of {len(rows)} published values and statements agree with what is computed here."]
-    if slips:
-        parts.append(f"{slips} others are slips of the paper; each is named where it stands and under Remarks.")
+    if explained:
+        parts.append(
+            f"{explained} others differ for a reason that is known: a slip of the paper, or what it does not tell. Each is "
+            "named where it stands and under Remarks."
+        )
     if wrong:
         parts.append(f"{wrong} DO NOT AGREE, for no known reason.")
+    if len(rows) < len(made.rows):
+        parts.append(f"{len(made.rows) - len(rows)} findings have no published counterpart.")
     return " ".join(parts)
 
 
@@ -125,7 +132,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     if row.sd is not None:
         computed += f" (sd {number(row.sd)})"
     difference = "" if row.difference is None else number(row.difference)
-    verdict = "yes" if row.ok else "slip of the paper" if row.explained else "NO"
+    verdict = "" if row.published is None else "yes" if row.ok else "explained" if row.explained else "NO"
     return row.item, shown(row.published, row.decimals), computed, difference, verdict
 
 
@@ -133,12 +140,14 @@ def _notes(table: PaperTable) -> list[str]:
     return [f"{row.item}: {row.remark}" for row in table.rows if row.remark]
 
 
-def shown(content: Content, decimals: int | None) -> str:
+def shown(content: Content | None, decimals: int | None) -> str:
     """A value for people, with the digits of print, and two more where it is not the same to these digits.
 
     >>> shown((24.7, 155.0), 2), shown(24.6982, 2), shown("no claim", None)
     ('24.70, 155.00', '24.6982', 'no claim')
     """
+    if content is None:
+        return ""
     if isinstance(content, str):
         return content
     if isinstance(content, tuple):
