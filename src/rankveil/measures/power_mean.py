@@ -7,8 +7,8 @@ paper is the wrong way round). A high alpha weighs the largest distances, and a 
 two measures, `power_mean` for alpha up to 1 and `power_mean_loss` for alpha from 1 on.
 
 The usual alphas are -1 and 2, the defaults of the two, and J at both stands in the details of both measures. For
-alpha <= 0 a single value that keeps its rank makes J 0, and nearly every large release has one: a positive alpha, or the
-curve, then says more.
+alpha <= 0 a single value that keeps its rank makes J 0, and nearly every large release has one: a positive alpha, or
+the curve, then says more.
 
 Details also carry J over whole alphas from -10 to 10 for each attribute: where the curve of one release lies above that
 of another for all alpha below 1, the first protects better however much one minds the worst case (dominance).

@@ -51,8 +51,8 @@ HOHNE = (
     "and 0.560 at s = 0.3 on EIA, where 0.58 takes s = 0.48"
 )
 HOHNE_EMD = (
-    "the earth mover's distance of multiplicative noise depends on these details too: 0.33 on CENSUS and 0.088 on EIA "
-    "here, 0.29 and 0.066 in print"
+    "the earth mover's distance of multiplicative noise depends on details of the noise that the paper does not give: "
+    "0.33 on CENSUS and 0.088 on EIA here, 0.29 and 0.066 in print"
 )
 ON_CLUSTERS = (
     "the paper computes the earth mover's distance between clusters and does not say how many; here it is exact, "

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
@@ -15,7 +13,7 @@ from numpy.typing import NDArray
 from rankveil import files, masking
 from rankveil.comparison.study import Study
 from rankveil.errors import FileError, listing
-from rankveil.execute import Workers, cores
+from rankveil.execute import in_workers
 from rankveil.measuring import Measuring, Settings
 from rankveil.papers.compare import printed, replicated
 from rankveil.papers.result import Progress, Row
@@ -24,10 +22,6 @@ from rankveil.table import Table
 
 Array = NDArray[np.float64]
 K = TypeVar("K")
-
-_AHEAD = 4
-"""Tasks that wait for each worker: enough to keep it busy, few enough that progress shows."""
-
 
 @dataclass(frozen=True)
 class Job:
@@ -55,26 +49,12 @@ def measured(
 ) -> dict[K, Array]:
     """For every job a row per replicate with the values asked for; the numbers do not depend on the workers."""
     items = [(key, job, replicate) for key, job in jobs.items() for replicate in range(job.draws)]
+    tasks = [(job, replicate) for _, job, replicate in items]
     values: dict[K, list[list[float]]] = {key: [] for key in jobs}
-    waiting: deque[tuple[K, Future[list[float]]]] = deque()
-    done = 0
-
-    def take() -> None:
-        nonlocal done
-        key, future = waiting.popleft()
-        values[key].append(future.result())
-        done += 1
-        if progress is not None:
-            progress(done, len(items))
-
-    count = workers or cores()
-    with Workers(dict(studies), count=count) as pool:
-        for key, job, replicate in items:
-            waiting.append((key, pool.submit(_measure, (job, replicate))))
-            if len(waiting) > _AHEAD * count:
-                take()
-        while waiting:
-            take()
+    for (key, _, _), found in zip(
+        items, in_workers(_measure, dict(studies), tasks, workers=workers, progress=progress), strict=True
+    ):
+        values[key].append(found)
     return {key: np.array(rows) for key, rows in values.items()}
 
 

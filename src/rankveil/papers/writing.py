@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from rankveil.errors import FileError
+from rankveil.errors import FileError, listing
 from rankveil.files import Staged, check_writable
 from rankveil.files.atomic import said_of
 from rankveil.papers.result import Content, Number, PaperTable, Reproduction, Row
@@ -113,8 +113,8 @@ def _summary(made: Reproduction) -> str:
     parts = [f"{agree} of {len(rows)} published values and statements agree with what is computed here."]
     if explained:
         parts.append(
-            f"{explained} others differ for a reason that is known: a slip of the paper, or what it does not tell. Each is "
-            "named where it stands and under Remarks."
+            f"{explained} others differ for a reason that is known: a slip of the paper, or what it does not tell. "
+            "Each is named where it stands and under Remarks."
         )
     if wrong:
         parts.append(f"{wrong} DO NOT AGREE, for no known reason.")
@@ -137,7 +137,12 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _notes(table: PaperTable) -> list[str]:
-    return [f"{row.item}: {row.remark}" for row in table.rows if row.remark]
+    """The remarks of a table's rows, each once, with the rows that it is about."""
+    about: dict[str, list[str]] = {}
+    for row in table.rows:
+        if row.remark:
+            about.setdefault(row.remark, []).append(row.item)
+    return [f"{listing(items, most=6)}: {remark}" for remark, items in about.items()]
 
 
 def shown(content: Content | None, decimals: int | None) -> str:
