@@ -83,7 +83,7 @@ def test_every_file_is_written(written: tuple[Reproduction, Path]) -> None:
     made, out = written
     names = {"all.json"}
     for paper in NAMES:
-        names |= {f"{paper}.html", f"{paper}.json"}
+        names |= {f"{paper}.html", f"{paper}.json", f"{paper}.md"}
         names |= {f"{paper}-figure-{n}.{ending}" for n in (1, 2, 3) for ending in ("svg", "html")}
     assert names <= {path.name for path in out.iterdir()}
     for paper in made.papers:

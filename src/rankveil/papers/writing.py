@@ -47,6 +47,7 @@ def write(made: Reproduction, out: Path) -> tuple[Path, ...]:
             contents |= _figures(paper, out)
             contents[out / f"{paper.paper}.html"] = page(paper)
             contents[out / f"{paper.paper}.json"] = _json(paper, out)
+            contents[out / f"{paper.paper}.md"] = markdown(paper)
         if made.papers:
             contents[out / f"{made.paper}.json"] = _json(made, out)
         with Staged() as staged:
@@ -85,11 +86,30 @@ def page(made: Reproduction) -> str:
 def _figures(made: Reproduction, out: Path) -> dict[Path, str]:
     contents = {}
     for name, chart in made.figures.items():
-        stem = f"{made.paper}-{name.lower().replace(' ', '-')}"
+        stem = _stem(made, name)
         contents[out / f"{stem}.svg"] = static.svg(chart)
         contents[out / f"{stem}.html"] = _alone(made.paper, name, chart)
     made.files = tuple(contents)
     return contents
+
+
+def _stem(made: Reproduction, figure: str) -> str:
+    return f"{made.paper}-{figure.lower().replace(' ', '-')}"
+
+
+def markdown(made: Reproduction) -> str:
+    """The reproduction of one paper as text with tables, its figures beside it as SVG: for documentation."""
+    command = f"    rankveil reproduce {made.paper} -o DIR"
+    parts = [f"# {made.paper}, reproduced", made.citation, _summary(made), command]
+    for name, chart in made.figures.items():
+        parts.append(f"![{name}: {chart.title}]({_stem(made, name)}.svg)")
+    for table in made.tables:
+        rows = [_COLUMNS, tuple("---" for _ in _COLUMNS), *(_cells(row) for row in table.rows)]
+        lines = [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
+        parts += [f"## {table.name}", table.caption, "\n".join(lines), *(f"- {note}" for note in _notes(table))]
+    if made.remarks:
+        parts += ["## Remarks", "\n".join(f"- {remark}" for remark in made.remarks)]
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _alone(paper: str, name: str, chart: Chart) -> str:
