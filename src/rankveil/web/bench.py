@@ -1,0 +1,120 @@
+"""What all pages share: the workspace and everything in it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse, RedirectResponse
+
+from rankveil.web import rendering
+from rankveil.web.dispatch import Dispatcher
+from rankveil.web.drafts import Drafts
+from rankveil.web.runs import Kind, Run, Runs
+from rankveil.web.security import TooLargeError
+from rankveil.web.sources import Opened, Source, Sources
+from rankveil.web.workspace import Workspace
+
+TABS = (
+    ("data", "Data", ""),
+    ("mask", "Mask", "/mask"),
+    ("audit", "Audit", "/audit"),
+    ("attack", "Attack", "/attack"),
+    ("compare", "Compare", "/compare"),
+    ("release", "Release", "/release"),
+)
+_MOST_FIELDS = 20_000
+
+
+async def _read_form(request: Request) -> AsyncIterator[FormData]:
+    try:
+        form = await request.form(max_fields=_MOST_FIELDS)
+    except (HTTPException, TooLargeError) as error:
+        why = error if isinstance(error, TooLargeError) else error.__context__
+        raise HTTPException(413, why.message) if isinstance(why, TooLargeError) else error from None
+    try:
+        yield form
+    finally:
+        await form.close()
+
+
+Form = Annotated[FormData, Depends(_read_form)]
+"""What a form sent."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The workbench behind the pages."""
+
+    workspace: Workspace
+    limit: int
+    sources: Sources = field(init=False)
+    drafts: Drafts = field(init=False)
+    runs: Runs = field(init=False)
+    dispatcher: Dispatcher = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sources", Sources(self.workspace))
+        object.__setattr__(self, "drafts", Drafts(self.workspace))
+        object.__setattr__(self, "runs", Runs(self.workspace))
+        object.__setattr__(self, "dispatcher", Dispatcher(self.runs))
+
+    def source(self, id: str) -> Source:
+        """A table, or the answer that there is none."""
+        found = self.sources.find(id)
+        if found is None:
+            raise HTTPException(404, "There is no such table in the workspace.")
+        return found
+
+    def opened(self, source: Source) -> Opened:
+        """The table itself."""
+        return self.sources.opened(source)
+
+    def run(self, id: str) -> Run:
+        """A run, or the answer that there is none."""
+        found = self.runs.find(id)
+        if found is None:
+            raise HTTPException(404, "There is no such run in the workspace.")
+        return found
+
+    def releases(self, source: Source) -> list[Run]:
+        """The maskings of a table that are done, the latest first."""
+        return [run for run in self.runs.all(source=source.id, kind="mask") if run.status == "done"]
+
+    def ask(
+        self,
+        kind: Kind,
+        source: Source,
+        settings: dict[str, Any],
+        *,
+        release: str | None = None,
+        after: str | None = None,
+    ) -> Run:
+        """Begin a piece of work."""
+        run = self.runs.new(kind, source.id, settings, declared=asdict(source.declared), release=release, after=after)
+        return self.dispatcher.submit(run)
+
+
+def show(
+    template: str,
+    *,
+    tab: str,
+    source: Source | None,
+    title: str,
+    status: int = 200,
+    charts: bool = False,
+    **context: Any,
+) -> HTMLResponse:
+    """A page with the frame that all pages have."""
+    return rendering.page(
+        template, status=status, tab=tab, tabs=TABS, source=source, title=title, charts=charts, **context
+    )
+
+
+def go(address: str) -> RedirectResponse:
+    """On to another page after a form."""
+    return RedirectResponse(address, status_code=303)

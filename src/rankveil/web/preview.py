@@ -1,0 +1,120 @@
+"""What a plan does to a table, seen at once: each step on all records, or on a stated sample of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+import rankveil as rv
+from rankveil.errors import NotApplicableError
+from rankveil.moments import mean
+from rankveil.report import figures
+from rankveil.report.chart import Chart
+from rankveil.seeds import Seed
+from rankveil.table import Table
+
+MOST = 5000
+"""Records on which a plan is tried."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One attribute before and after the plan."""
+
+    name: str
+    mean_before: float
+    mean_after: float
+    sd_before: float
+    sd_after: float
+    levels: tuple[float | None, ...]
+    """How far a value moved on average after each step, as a share of the ranks; None where that is not known."""
+
+
+@dataclass(frozen=True, eq=False)
+class Preview:
+    """What came out on the sample."""
+
+    records: int
+    of: int
+    effects: tuple[Effect, ...]
+    notes: tuple[str, ...]
+    _before: Mapping[str, Any]
+    _after: Mapping[str, Any]
+
+    @property
+    def sampled(self) -> bool:
+        """Whether not all records were used."""
+        return self.records < self.of
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The attributes that the plan masks."""
+        return tuple(effect.name for effect in self.effects)
+
+    def marginal(self, name: str) -> Chart:
+        """The distribution of an attribute before and after."""
+        return figures.marginals(name, self._before[name], self._after[name])
+
+
+def preview(table: Table, plan: rv.Plan) -> Preview:
+    """Try a plan; the draws are those of a seed for trials, never those of a release."""
+    sample = _sample(table)
+    levels: dict[str, list[float | None]] = {}
+    release = None
+    for count in range(1, len(plan.steps) + 1):
+        release = rv.mask(sample, rv.Plan(plan.steps[:count]), seed=0)
+        found = _levels(sample, release)
+        for name in release.changed:
+            levels.setdefault(name, [0.0] * (count - 1)).append(found.get(name))
+    assert release is not None
+    masked = _again(release.data, sample)
+    names = tuple(release.changed)
+    before = {name: sample.values(name) for name in names}
+    after = {name: masked.values(name) for name in names}
+    effects = tuple(Effect(name, *_moments(before[name], after[name]), levels=tuple(levels[name])) for name in names)
+    return Preview(len(sample), len(table), effects, _notes(release), before, after)
+
+
+def _sample(table: Table) -> Table:
+    if len(table) <= MOST:
+        return table
+    rows = np.sort(Seed.of(0).stream("preview").order(len(table))[:MOST])
+    return _again(table.native.take(rows), table)
+
+
+def _again(data: Any, like: Table) -> Table:
+    return Table(data, schema=like.schema, decimal=like.decimal)
+
+
+def _levels(sample: Table, release: rv.Release) -> dict[str, float]:
+    """The permutation level of each attribute; empty where masked records do not derive from original ones."""
+    if not release.changed or release.manifest["mapping"] == "none":
+        return {}
+    audit = rv.audit(
+        sample,
+        _again(release.data, sample),
+        measures=("permutation_level",),
+        columns=tuple(release.changed),
+        secret=release.secret,
+    )
+    try:
+        audit["permutation_level"]
+    except NotApplicableError:
+        return {}
+    return dict(audit.values["permutation_level"].details["per_attribute"])
+
+
+def _moments(before: Any, after: Any) -> tuple[float, float, float, float]:
+    x, y = before[~np.isnan(before)], after[~np.isnan(after)]
+    if not x.size or not y.size:
+        return (float("nan"),) * 4
+    return mean(x), mean(y), float(np.std(x)), float(np.std(y))
+
+
+def _notes(release: rv.Release) -> tuple[str, ...]:
+    """What the protector should know, but not of the seed, which is only one for trials."""
+    return tuple(note for note in release.notes if not note.startswith("the seed has"))

@@ -1,0 +1,145 @@
+"""The workspace: a folder, closed to others, that keeps data, plans and runs.
+
+    workspace.json          what marks the folder
+    sessions.json           hashes of the sessions of browsers
+    inbox/                  files that a person put here to be picked instead of uploaded
+    data/ID/                a table as it came, and meta.json: its name and what was declared of it
+    plans/ID.json           the plan that is being built for a table, with its history
+    runs/ID/                one piece of work: run.json, progress.json, result.json or failure.json, and its outputs
+
+An ID is drawn at random and checked whenever it comes back: no text of a request becomes a path unchecked.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal
+
+from rankveil.errors import FileError
+
+WORKSPACE_SCHEMA = "rankveil/workspace/1"
+Room = Literal["data", "plans", "runs", "inbox"]
+
+_ID = re.compile(r"[0-9a-f]{16}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
+
+
+def new_id() -> str:
+    """A name that nobody can guess and that is no path."""
+    return secrets.token_hex(8)
+
+
+def is_id(text: str) -> bool:
+    """Whether a text could be an ID.
+
+    >>> is_id("0123456789abcdef"), is_id("../../../../etc/x"), is_id("0123456789abcdef\\n")
+    (True, False, False)
+    """
+    return _ID.fullmatch(text) is not None
+
+
+def is_file_name(text: str) -> bool:
+    """Whether a text is the plain name of a file and nothing more.
+
+    >>> is_file_name("masked.csv"), is_file_name("../masked.csv"), is_file_name(".hidden"), is_file_name("a..b")
+    (True, False, False, False)
+    """
+    return _NAME.fullmatch(text) is not None and ".." not in text
+
+
+class Workspace:
+    """The folder; while one server holds it, no other can."""
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self.root = Path(os.path.realpath(root))
+        self._lock: Any = None
+        _make(self.root)
+        for room in ("data", "plans", "runs", "inbox"):
+            (self.root / room).mkdir(mode=0o700, exist_ok=True)
+
+    def folder(self, room: Room, id: str) -> Path:
+        """The folder of a thing, whether it is there or not."""
+        if not is_id(id):
+            raise FileError("there is nothing of that name in the workspace")
+        return self.root / room / id
+
+    def ids(self, room: Room) -> list[str]:
+        """What there is in a room."""
+        return [name for name in os.listdir(self.root / room) if is_id(name)]
+
+    def hold(self) -> None:
+        """Take the workspace for this process until it ends; an error when another one has it."""
+        try:
+            import fcntl
+        except ImportError:  # a system without such locks
+            return
+        self._lock = open_lock(self.root / ".lock")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._lock.close()
+            raise FileError(f"{self.root}: another rankveil serve uses this workspace; stop it first") from None
+
+    def release(self) -> None:
+        """Let others take the workspace."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+
+def open_lock(path: Path) -> Any:
+    """A file to hold a lock on, for its owner alone."""
+    return open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w")
+
+
+def _make(root: Path) -> None:
+    mark = root / "workspace.json"
+    try:
+        if root.exists() and not root.is_dir():
+            raise FileError(f"{root}: is not a folder; give the name of a new or empty one")
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not mark.exists():
+            if any(root.iterdir()):
+                raise FileError(f"{root}: is neither empty nor a workspace; give the name of a new or empty folder")
+            write_json(mark, {"schema": WORKSPACE_SCHEMA})
+        elif (read_json(mark) or {}).get("schema") != WORKSPACE_SCHEMA:
+            raise FileError(f"{root}: was made by another version of rankveil; give another folder")
+        os.chmod(root, 0o700)
+    except OSError as error:
+        raise FileError(f"{root}: cannot be used: {(error.strerror or 'the system refused').lower()}") from None
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a document whole or not at all, for its owner alone."""
+    write_bytes(path, json.dumps(content, ensure_ascii=False).encode("utf-8"))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all, for its owner alone."""
+    beside = path.with_name(f".{secrets.token_hex(6)}.tmp")
+    try:
+        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except OSError as error:
+        raise FileError(f"{path.name}: cannot be written: {(error.strerror or 'the system refused').lower()}") from None
+    finally:
+        with suppress(OSError):
+            beside.unlink()
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """A document, or None when it is not there or is no document."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return content if isinstance(content, dict) else None
