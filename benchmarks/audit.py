@@ -3,7 +3,7 @@
     .venv/bin/python benchmarks/audit.py [--records 1000000] [--columns 10] [--ties] [--each]
 
 Everything but linkage (and what is made of it), propensity and emd; measures of a stated use have no target here. The
-yardstick is `numpy.argsort` on the 2 x columns columns, on one core, as people would write it. Seconds on the clock, and
+yardstick is `numpy.argsort` on the 2 x columns columns, on one core, as people would write it. Seconds on the clock and
 of processor time on all cores together; the best of --repeat runs. Every run of the audit starts from the tables,
 nothing is kept from the run before.
 """

@@ -12,17 +12,15 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-
-import rankveil as rv
-from rankveil import catalogue
-
-
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import rankveil as rv
+from rankveil import catalogue
 
 X = np.random.default_rng(0).lognormal(size=(60, 3))
 

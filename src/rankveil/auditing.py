@@ -20,7 +20,7 @@ from rankveil.ranks import rank_changes
 from rankveil.table import listed
 
 if TYPE_CHECKING:
-    from rankveil.report.documents import AuditPictures
+    from rankveil.report.audits import AuditPictures
 
 Progress = Callable[[int, int], None]
 """Called with how much is done and how much there is."""
@@ -137,7 +137,7 @@ class Audit:
     def report(self, path: str | os.PathLike[str], *, command: str | None = None, public: bool = False) -> None:
         """Write the audit as one self-contained page, whole or not at all; a public one tells of no single record."""
         from rankveil.files import Staged, check_writable
-        from rankveil.report.documents import audit_page
+        from rankveil.report.audits import audit_page
 
         check_writable(path, table=False)
         page = audit_page(self.to_dict(), self.pictures(), command=command, public=public)
@@ -146,7 +146,7 @@ class Audit:
 
     def pictures(self) -> AuditPictures:
         """What the figures of a page are drawn from."""
-        from rankveil.report.documents import AuditPictures
+        from rankveil.report.audits import AuditPictures
 
         if self.pair is None:
             return AuditPictures()
@@ -167,14 +167,13 @@ class Audit:
         return f"Audit({self.records} records, {measured or 'no measure applies'})"
 
     def _repr_html_(self) -> str:
-        import html
+        from rankveil.report import figures
+        from rankveil.report.audits import audit_grids, audit_words
+        from rankveil.report.notebook import shown
 
-        lines = "".join(
-            f"<tr><td>{row['measure']}</td><td>{html.escape(row['title'])}</td><td>{row['value']:.4g}</td>"
-            f"<td>{row['better']}</td></tr>"
-            for row in self.rows()
-        )
-        return f"<table><tr><th>measure</th><th></th><th>value</th><th>better</th></tr>{lines}</table>"
+        content, moved = self.to_dict(), self.rank_changes()
+        charts = [figures.permutation_level(moved, n=self.records)] if moved else []
+        return shown(audit_words(content), charts=charts, grids=audit_grids(content))
 
 
 def measure_pair(

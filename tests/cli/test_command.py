@@ -49,9 +49,9 @@ def test_help_names_every_verb_and_option(run: Any) -> None:
     assert "..." not in said.partition("Commands:")[2]
     options = {
         "mask": "-o --method --set --then --plan --publish --seed-file --seed --manifest --secret --columns --json",
-        "audit": "--measures --set --by --target --pair --report --public --fail-if --columns --key --no-mapping --secret "
-        "--seed --kind --role --roles",
-        "compare": "--methods --at --sweep --risk --utility --replicates --write-plan --resume --report --columns --seed",
+        "audit": "--measures --set --by --target --pair --report --public --fail-if --columns --key --no-mapping "
+        "--secret --seed --kind --role --roles",
+        "compare": "--methods --at --sweep --risk --utility --replicates --write-plan --resume --report --columns",
         "serve": "--port --workspace --no-browser",
         "subject-page": "-o --columns",
         "attack": "--draws --subsets --links --report --key --no-mapping --secret --seed --columns --json",

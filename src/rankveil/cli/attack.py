@@ -99,7 +99,7 @@ def _read_links(path: str) -> list[tuple[int, int]]:
 
 
 def _show(content: dict[str, Any], report: str | None, *, public: bool) -> None:
-    from rankveil.report.documents import attack_words, most_exposed
+    from rankveil.report.attacks import attack_words, most_exposed
 
     output.say(attack_words(content))
     output.gap()

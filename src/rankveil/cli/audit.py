@@ -117,7 +117,7 @@ def _settings(given: list[str] | None) -> dict[str, dict[str, str]]:
 
 
 def _show(content: dict[str, Any], report: str | None, *, public: bool) -> None:
-    from rankveil.report.documents import audit_grids, audit_words, not_applicable
+    from rankveil.report.audits import audit_grids, audit_words, not_applicable
 
     output.say(audit_words(content))
     for caption, headings, rows in audit_grids(content):

@@ -177,7 +177,7 @@ def _pick(text: str | None, parameters: dict[str, dict[str, str]]) -> Any:
 
 
 def _show(content: dict[str, Any], report: str | None, plan: str | None, *, public: bool) -> None:
-    from rankveil.report.comparing import compare_grids
+    from rankveil.report.comparisons import compare_grids
 
     output.say(content["recommendation"])
     for caption, headings, rows in compare_grids(content):

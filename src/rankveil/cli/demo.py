@@ -158,7 +158,7 @@ def _comparison(trials: list[_Trial]) -> tuple[tuple[str, ...], list[tuple[Any, 
 
 
 def _page(made: _Demo) -> str:
-    from rankveil.report import comparing, documents
+    from rankveil.report import attacks, audits, comparisons
     from rankveil.report.page import Grid, Section, render
 
     released, subject, record = made.released, made.subject, made.record
@@ -173,20 +173,20 @@ def _page(made: _Demo) -> str:
             tables=[Grid(*_comparison(made.trials))],
         ),
         # the notes of the attack hold those of the other two
-        *documents.audit_sections(released.audit.to_dict() | {"notes": []}, released.audit.pictures()),
-        documents.certificate_section(made.certificate.to_dict() | {"notes": []}),
-        *documents.attack_sections(attacked, released.attack.matches.distance, null),
+        *audits.audit_sections(released.audit.to_dict() | {"notes": []}, released.audit.pictures()),
+        attacks.certificate_section(made.certificate.to_dict() | {"notes": []}),
+        *attacks.attack_sections(attacked, released.attack.matches.distance, null),
         Section(
             "One subject's own check",
             _subject_words(subject),
             tables=[Grid(("attribute", "her value", "nearest released", "its rank", "distance d"), list(own))],
             notes=mine["notes"],
         ),
-        *comparing.compare_sections(made.comparison.to_dict()),
+        *comparisons.compare_sections(made.comparison.to_dict()),
     ]
     lead = (
         "1000 made-up people, five attributes masked by rank swapping.\n\n"
-        f"{documents.audit_words(released.audit.to_dict())}\n\n{documents.attack_words(attacked)}"
+        f"{audits.audit_words(released.audit.to_dict())}\n\n{attacks.attack_words(attacked)}"
     )
     return render(title="rankveil demo", lead=lead, sections=sections, internal=True, command="rankveil demo")
 

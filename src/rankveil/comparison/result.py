@@ -260,7 +260,7 @@ class Comparison:
     def report(self, path: str | os.PathLike[str], *, command: str | None = None, public: bool = False) -> None:
         """Write the comparison as one self-contained page, whole or not at all."""
         from rankveil.files import Staged, check_writable
-        from rankveil.report.comparing import compare_page
+        from rankveil.report.comparisons import compare_page
 
         check_writable(path, table=False)
         page = compare_page(self.to_dict(), command=command, public=public)
@@ -271,19 +271,11 @@ class Comparison:
         return f"Comparison({self.recommendation()})"
 
     def _repr_html_(self) -> str:
-        import html
+        from rankveil.report.comparisons import compare_charts, compare_grids
+        from rankveil.report.notebook import shown
 
-        rows = self.rows()
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in rows[0]) if rows else ""
-        cells = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(_cell(value))}</td>" for value in row.values()) + "</tr>"
-            for row in rows
-        )
-        return f"<p>{html.escape(self.recommendation())}</p><table><tr>{head}</tr>{cells}</table>"
-
-
-def _cell(value: Any) -> str:
-    return "" if value is None else number(value) if isinstance(value, float) else str(value)
+        content = self.to_dict()
+        return shown(content["recommendation"], charts=compare_charts(content), grids=compare_grids(content))
 
 
 def _named(one: Contender) -> str:

@@ -23,6 +23,7 @@ from rankveil.table import Table
 Array = NDArray[np.float64]
 K = TypeVar("K")
 
+
 @dataclass(frozen=True)
 class Job:
     """A masking of one of several originals, how often it is drawn, and what is asked of every draw."""

@@ -147,7 +147,7 @@ class Attack:
     def report(self, path: str | os.PathLike[str], *, command: str | None = None, public: bool = False) -> None:
         """Write the attack as one self-contained page, whole or not at all; a public one tells of no single record."""
         from rankveil.files import Staged, check_writable
-        from rankveil.report.documents import attack_page
+        from rankveil.report.attacks import attack_page
 
         check_writable(path, table=False)
         null = (self.null.values, self.null.shares)
@@ -159,6 +159,23 @@ class Attack:
         most = self.claims if self.subsets is None else max(self.claims, self.subsets["best"]["claims"])
         verdict = "withstands the attack" if self.withstands else f"{most} links can be claimed"
         return f"Attack({len(self.p_values)} records, {verdict})"
+
+    def _repr_html_(self) -> str:
+        from rankveil.report import figures
+        from rankveil.report.attacks import attack_words
+        from rankveil.report.notebook import shown
+
+        content = self.to_dict()
+        chart = figures.match_distances(
+            self.matches.distance,
+            (self.null.values, self.null.shares),
+            n=len(self.p_values),
+            draws=self.null.draws,
+            claims=self.claims,
+            withstands=self.claims == 0,
+        )
+        moved = list(self.mean_distances().items())
+        return shown(attack_words(content), charts=[chart], grids=[("", ("attribute", "mean distance"), moved)])
 
 
 def attack(

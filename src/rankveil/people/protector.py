@@ -44,6 +44,13 @@ class Release:
     def __repr__(self) -> str:
         return f"Release({self.manifest!r}, masked: {', '.join(self.changed)})"
 
+    def _repr_html_(self) -> str:
+        from rankveil.report.notebook import shown
+
+        steps = ", then ".join(step["method"] for step in self.manifest["steps"])
+        words = f"A release of {self.manifest['records']['out']} records, masked by {steps}. {' '.join(self.notes)}"
+        return shown(words.strip(), grids=[("", ("column", "cells changed"), list(self.changed.items()))])
+
 
 def mask(
     data: Any,
@@ -184,6 +191,16 @@ class Certificate:
     def __repr__(self) -> str:
         verdict = "holds" if self.holds else f"fails for {self.failing_rows.size} records"
         return f"Certificate(d={[whole(each) for each in self.d]}, {verdict})"
+
+    def _repr_html_(self) -> str:
+        from rankveil.report.notebook import shown
+
+        failing = f"{self.failing_rows.size} of {len(self.pair.table)} records are less protected than asked."
+        words = f"Permuted privacy holds for all {len(self.pair.table)} records." if self.holds else failing
+        largest = zip(self.pair.names, self.d, self.v, self.largest_d, self.largest_v, strict=True)
+        rows = [(name, *(None if each is None else float(each) for each in given)) for name, *given in largest]
+        heads = ("attribute", "d asked", "v asked", "largest d", "v there")
+        return shown(words, grids=[(f"diversity: {self.criterion}", heads, rows)])
 
 
 def certify(

@@ -78,6 +78,14 @@ class Verification:
     def __repr__(self) -> str:
         return f"Verification(record {self.record}, d={[whole(each) for each in self.d]}, chance {self.p_value:.3g})"
 
+    def _repr_html_(self) -> str:
+        from rankveil.report.notebook import shown
+
+        said = "plausible as chance" if self.plausible else "nearer than chance explains"
+        words = f"Released record {self.record} is nearest, {self.distance:g} ranks away: {said} ({self.p_value:.3g})."
+        rows = list(zip(self.names, self.nearest, self.ranks, self.d, strict=True))
+        return shown(words, grids=[("", ("attribute", "nearest released", "its rank", "distance"), rows)])
+
 
 def verify(
     masked: Any,

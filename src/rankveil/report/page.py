@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from numbers import Integral, Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rankveil.errors import ParameterError
 from rankveil.report import interactive
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _NOTHING = "\u2013"  # a dash: the cell is empty on purpose
+
+
+Captioned = tuple[str, Sequence[str], Sequence[Sequence[Any]]]
+"""A table for a page, a terminal or a notebook: its caption, headings and rows."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,11 @@ def render(*, title: str, lead: str, sections: Sequence[Section], internal: bool
             draw=lambda chart: Markup(interactive.element(chart)),
         )
     )
+
+
+def notes_section(given: Sequence[str]) -> list[Section]:
+    """The notes as the last part of a page; no part when there are none."""
+    return [Section("Notes", notes=given)] if given else []
 
 
 @cache

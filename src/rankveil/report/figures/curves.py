@@ -94,7 +94,7 @@ def _map_title(kept: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
 def _map_note(kept: Mapping[str, Sequence[Mapping[str, Any]]], *, without: int) -> str:
     everything = [point for given in kept.values() for point in given]
     parts = [
-        f"{len(everything)} points of {len(kept)} {'method' if len(kept) == 1 else 'methods'}.",
+        f"{_counted(len(everything), 'point')} of {_counted(len(kept), 'method')}.",
         "Large and filled, joined by the dotted line: no other point is better in one and as good in the other.",
     ]
     if any(point.get("low") is not None for point in everything):
@@ -102,6 +102,10 @@ def _map_note(kept: Mapping[str, Sequence[Mapping[str, Any]]], *, without: int) 
     if without:
         parts.append(f"{without} left out: risk or utility is not known there.")
     return " ".join(parts)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _together(names: Sequence[str]) -> str:

@@ -9,9 +9,7 @@ from rankveil.catalogue import get_measure, get_method
 from rankveil.report import figures
 from rankveil.report.chart import Chart
 from rankveil.report.look import number
-from rankveil.report.page import Grid, Section, render
-
-CompareGrid = tuple[str, tuple[str, ...], list[tuple[Any, ...]]]
+from rankveil.report.page import Captioned, Grid, Section, notes_section, render
 
 
 def compare_page(content: Mapping[str, Any], *, command: str | None = None, public: bool = False) -> str:
@@ -27,14 +25,15 @@ def compare_page(content: Mapping[str, Any], *, command: str | None = None, publ
 
 def compare_sections(content: Mapping[str, Any]) -> list[Section]:
     """The parts of a page that show a comparison."""
-    parts = []
     grids = [Grid(headings, rows, caption=caption) for caption, headings, rows in compare_grids(content)]
     told = [f"{one['id']}: {one['note']}" for one in content["methods"] if one.get("note")]
-    charts = [_map(content)] if content["utility"] and any(_places(one) for one in content["methods"]) else []
-    parts.append(Section("The methods", _what(content), charts=charts, tables=grids, notes=told))
-    if content["notes"]:
-        parts.append(Section("Notes", notes=list(content["notes"])))
-    return parts
+    methods = Section("The methods", _what(content), charts=compare_charts(content), tables=grids, notes=told)
+    return [methods, *notes_section(content["notes"])]
+
+
+def compare_charts(content: Mapping[str, Any]) -> list[Chart]:
+    """The map of risk and utility, when there is something on it."""
+    return [_map(content)] if content["utility"] and any(_places(one) for one in content["methods"]) else []
 
 
 def _map(content: Mapping[str, Any]) -> Chart:
@@ -78,12 +77,12 @@ def _what(content: Mapping[str, Any]) -> str:
     return f"{attributes}; {several}. Methods whose intervals overlap share a rank."
 
 
-def compare_grids(content: Mapping[str, Any]) -> list[CompareGrid]:
+def compare_grids(content: Mapping[str, Any]) -> list[Captioned]:
     """The tables of a comparison: a caption, headings and rows each, for a page and for a terminal."""
     return [_map_grid(content)] if not content["at"] else [_method_grid(content), *_attribute_grids(content)]
 
 
-def _method_grid(content: Mapping[str, Any]) -> CompareGrid:
+def _method_grid(content: Mapping[str, Any]) -> Captioned:
     utilities = content["utility"]
     heads = ("rank", "method", "strength", "attained", *utilities, "evaluations", "can attain")
     rows = []
@@ -96,7 +95,7 @@ def _method_grid(content: Mapping[str, Any]) -> CompareGrid:
     return f"At {what} = {number(value)}", heads, rows
 
 
-def _attribute_grids(content: Mapping[str, Any]) -> list[CompareGrid]:
+def _attribute_grids(content: Mapping[str, Any]) -> list[Captioned]:
     tuned = {one["id"]: one["attributes"] for one in content["methods"] if one.get("attributes")}
     if not tuned:
         return []
@@ -108,7 +107,7 @@ def _attribute_grids(content: Mapping[str, Any]) -> list[CompareGrid]:
     return [("Attribute by attribute", heads, rows)]
 
 
-def _map_grid(content: Mapping[str, Any]) -> CompareGrid:
+def _map_grid(content: Mapping[str, Any]) -> Captioned:
     utilities = content["utility"]
     rows = []
     for one in content["methods"]:

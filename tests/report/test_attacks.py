@@ -1,4 +1,4 @@
-"""The findings in words."""
+"""An attack in words, and the records it exposes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 import rankveil as rv
-from rankveil.report.documents import attack_words, most_exposed
+from rankveil.report.attacks import attack_words, most_exposed
 
 
 def attacked(**matching: Any) -> rv.Attack:

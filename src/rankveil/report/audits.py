@@ -1,4 +1,4 @@
-"""The pages of an audit and of an attack, from plain data: the finding in words first, then what it rests on."""
+"""The page of an audit, from plain data: the finding in words first, then what it rests on."""
 
 from __future__ import annotations
 
@@ -11,15 +11,7 @@ from rankveil.errors import listing
 from rankveil.report import figures
 from rankveil.report.chart import Array
 from rankveil.report.look import number
-from rankveil.report.page import Grid, Section, render
-
-_MOST_EXPOSED = 50
-"""Records listed on a page; all are counted."""
-_MOST_DISTANCES = 40
-"""Distances listed in a table; with more there is only the figure."""
-
-_UNLIKELY = 0.05
-"""A p-value of the comparison as a whole below which a page must not say that all looks like chance."""
+from rankveil.report.page import Captioned, Grid, Section, notes_section, render
 
 _MAPPINGS = {
     "rows": "records correspond by their order",
@@ -49,24 +41,6 @@ def audit_page(
         title="Audit of a release",
         lead=audit_words(content),
         sections=audit_sections(content, pictures, public=public),
-        internal=not public,
-        command=command,
-    )
-
-
-def attack_page(
-    content: Mapping[str, Any],
-    observed: Array,
-    null: tuple[Array, Array],
-    *,
-    command: str | None = None,
-    public: bool = False,
-) -> str:
-    """The page of an attack: its JSON document, a distance per record, and of the random ones (distances, shares)."""
-    return render(
-        title="A release under attack",
-        lead=attack_words(content),
-        sections=attack_sections(content, observed, null, public=public),
         internal=not public,
         command=command,
     )
@@ -120,7 +94,7 @@ def audit_sections(content: Mapping[str, Any], pictures: AuditPictures, *, publi
     if content["gates"]:
         judged = [(gate["rule"], gate["value"], "held" if gate["ok"] else "FAILED") for gate in content["gates"]]
         parts.append(Section("Gates", tables=[Grid(("must not come true", "value", "result"), judged)]))
-    return [*parts, *_notes(content["notes"])]
+    return [*parts, *notes_section(content["notes"])]
 
 
 _LOSSES_DRAWN = ("il1s", "pil_variance", "density_loss")
@@ -184,15 +158,13 @@ _BY_ATTRIBUTE = ("permutation_level", "spearman_risk", "interval_disclosure", "i
 _BY_DOMAIN = ("il1s", "pil", "um", "emd", "propensity", "correlation_half_mae")
 """Those shown first when there are more."""
 
-AuditGrid = tuple[str, tuple[str, ...], list[tuple[Any, ...]]]
 
-
-def audit_grids(content: Mapping[str, Any]) -> list[AuditGrid]:
+def audit_grids(content: Mapping[str, Any]) -> list[Captioned]:
     """The tables of an audit: a caption, headings and rows each, for a page and for a terminal."""
     measures = content["measures"]
     several = any("replicates" in given["details"] for given in measures.values())
     more = ("sd", "from", "to") if several else ()
-    made: list[AuditGrid] = []
+    made: list[Captioned] = []
     crossed = {} if several else _loss_table(measures)
     for family, caption in _FAMILIES.items():
         rows = [
@@ -253,113 +225,6 @@ def _shown(given: dict[str, Any], first: Sequence[str]) -> dict[str, Any]:
         return given
     names = [name for name in first if name in given] + [name for name in given if name not in first]
     return {name: given[name] for name in names[:_SIDE_BY_SIDE]}
-
-
-def attack_words(content: Mapping[str, Any]) -> str:
-    """An attack in a few sentences."""
-    n, claims, right, counts = content["records"], content["claims"], content["claims_right"], content["counts"]
-    said = ["The intruder knows every original and every released record, but not which belongs to which."]
-    if counts["correct"] is not None:
-        said.append(
-            f"Of {n} records, {counts['correct']} find their own released record as their only nearest one, "
-            f"{counts['multiple']} find several, {counts['wrong']} another one."
-        )
-    else:
-        said.append(f"Of {n} records, {counts['multiple']} find several equally near released records.")
-    if claims:
-        told = "" if right is None else f", {right} of them rightly"
-        said.append(f"The intruder can claim {claims} of {n} matches as closer than chance explains{told}.")
-    else:
-        said.append("No single match is closer than chance explains, so the intruder can claim none, right or wrong.")
-        if content["ks_p"] < _UNLIKELY:
-            said.append(
-                "All together the real records' distances do differ from those of random ones "
-                f"(Kolmogorov-Smirnov p-value {number(content['ks_p'])}), but that points to nobody in particular."
-            )
-    subsets = content.get("subsets")
-    if subsets:
-        best = subsets["best"]
-        told = (
-            f"by {', '.join(best['attributes'])} alone {best['claims']} can be claimed" if best["claims"] else "nothing"
-        )
-        said.append(f"With the best of {subsets['tried']} subsets of attributes: {told}.")
-    verdict = "withstands" if content["withstands"] else "does NOT withstand"
-    return " ".join([*said, f"The release {verdict} the known-plaintext attack."])
-
-
-def attack_sections(
-    content: Mapping[str, Any], observed: Array, null: tuple[Array, Array], *, public: bool = False
-) -> list[Section]:
-    """The parts of a page that show an attack; which records can be claimed is not for the public."""
-    n, claims = content["records"], content["claims"]
-    chart = figures.match_distances(observed, null, n=n, draws=content["draws"], claims=claims, withstands=claims == 0)
-    drawn = "every one" if content["exhaustive"] else "a sample"
-    parts = [
-        Section(
-            "Real records against random ones",
-            "A random record takes each value from another person. When real records find a match no nearer than "
-            f"random ones do, a match proves nothing. The random records are {drawn} of all that are possible.",
-            charts=[chart],
-            tables=[*_distances(content), Grid(("", "value"), _comparison(content))],
-        ),
-        Section(
-            "Which attributes moved least",
-            "The mean rank distance of the matches; the smaller, the more an attribute helps the intruder.",
-            tables=[Grid(("attribute", "mean distance"), list(content["mean_distance"].items()))],
-        ),
-    ]
-    exposed = [] if public else most_exposed(content["links"], claims=claims)
-    if exposed:
-        more = f" The {_MOST_EXPOSED} most exposed of {claims} are listed." if claims > _MOST_EXPOSED else ""
-        rows = [
-            (link["original"], ", ".join(map(str, link["masked"][:5])), link["distance"], link["p_value"])
-            for link in exposed[:_MOST_EXPOSED]
-        ]
-        parts.append(
-            Section(
-                "Matches that can be claimed",
-                f"At a false discovery rate of {content['fdr']:g}.{more}",
-                tables=[Grid(("original record", "released record", "distance", "p-value"), rows)],
-            )
-        )
-    return [*parts, *_notes(content["notes"])]
-
-
-def most_exposed(links: Sequence[Mapping[str, Any]], *, claims: int) -> list[Mapping[str, Any]]:
-    """The claimed links, the surest first: Benjamini and Hochberg claim those of the smallest p-values."""
-    return sorted(links, key=lambda link: (link["p_value"], link["original"]))[:claims] if claims else []
-
-
-def certificate_section(content: Mapping[str, Any]) -> Section:
-    """The part of a page that shows a certificate."""
-    rows = list(zip(content["attributes"], content["largest"]["d"], content["largest"]["v"], strict=True))
-    return Section(
-        "Permuted privacy",
-        "The largest permutation distance d that every record has, and the smallest diversity v "
-        f"({content['diversity']}) among the released values within d of a record's own.",
-        tables=[Grid(("attribute", "d", "v"), rows)],
-        notes=content["notes"],
-    )
-
-
-def _distances(content: Mapping[str, Any]) -> list[Grid]:
-    distances = sorted({*content["observed"], *content["null"]}, key=float)
-    if len(distances) > _MOST_DISTANCES:
-        return []
-    rows = [(each, content["observed"].get(each, 0.0), content["null"].get(each, 0.0)) for each in distances]
-    return [Grid(("distance", "share of real records", "share of random records"), rows)]
-
-
-def _comparison(content: Mapping[str, Any]) -> list[tuple[str, float]]:
-    return [
-        ("Hellinger distance of the two", content["hellinger"]),
-        ("p-value of the Kolmogorov-Smirnov test", content["ks_p"]),
-        ("random records", content["draws"]),
-    ]
-
-
-def _notes(given: Sequence[str]) -> list[Section]:
-    return [Section("Notes", notes=given)] if given else []
 
 
 def _counted(things: Sequence[object], what: str) -> str:

@@ -1,0 +1,110 @@
+"""A masking: the table and its plan in; the release, what is published beside it, and the secret out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import rankveil as rv
+from rankveil import files
+from rankveil.errors import RankveilError
+from rankveil.table import Table
+from rankveil.web import repeat
+from rankveil.web.jobs.certify import public_part
+from rankveil.web.jobs.job import Job, output, plain
+from rankveil.web.jobs.names import masked_ending, names_of
+from rankveil.web.sources import Declared
+
+
+def mask_table(job: Job) -> None:
+    """Mask the table as its plan says, and write what is published and what is not."""
+    source, declared = job.source(job.run.source), Declared.of(job.run.declared)
+    plan, publish = rv.Plan.from_dict(job.run.settings["plan"]), tuple(job.run.settings.get("publish", ()))
+    opened = job.original()
+    job.progress.stage("masking")
+    release = rv.mask(opened.table, plan, publish=publish)
+    names = names_of(source)
+    masked = f"masked{masked_ending(source)}"
+    with files.Staged() as staged:
+        secret, manifest = release.secret.to_json(), release.manifest.to_json()
+        staged.add(job.folder / "secret.json", lambda file: file.write(secret.encode("utf-8")), mode=0o600)
+        staged.add(job.folder / "manifest.json", lambda file: file.write(manifest.encode("utf-8")), mode=0o600)
+        staged.add(job.folder / masked, files.table_writer(release.data, masked, dialect=opened.dialect), mode=0o600)
+    job.add("plan.toml", plan.to_toml())
+    job.add("repeat.py", repeat.script(names, declared, publish=publish))
+    outputs = {
+        masked: output("The masked table", names.masked, private=False, text="what you release"),
+        "manifest.json": output(
+            "The manifest", f"{names.masked}.manifest.json", private=False, text="what was done, without the seed"
+        ),
+    }
+    notes = [*opened.notes, *release.notes]
+    table = Table(release.data, schema=opened.table.schema, decimal=opened.table.decimal)
+    certificate = _public_certificate(job, opened.table, table, release, notes)
+    if certificate is not None:
+        job.add("certificate.json", json.dumps(plain(certificate), indent=2))
+        outputs["certificate.json"] = output(
+            "The certificate",
+            f"{names.masked}.certificate.json",
+            private=False,
+            text="how far every record is from where it was, at least",
+        )
+    if _subject_page(job, table, release, notes):
+        outputs["subject.html"] = output(
+            "The subject's page",
+            f"{source.stem}-check-yourself.html",
+            private=False,
+            text="people check their own record in their own browser",
+        )
+    outputs["plan.toml"] = output("The plan", names.plan, private=False, text="methods and parameters")
+    outputs["repeat.py"] = output(
+        "The script", f"{source.stem}-repeat.py", private=True, text="makes the release again"
+    )
+    outputs["secret.json"] = output(
+        "The secret", names.secret, private=True, text="with it the masking can be undone: never publish it"
+    )
+    content = {
+        "records": release.manifest["records"]["out"],
+        "changed": dict(release.changed),
+        "passed_through": list(release.passed_through),
+        "guarantees": list(release.manifest["guarantees"]),
+        "disclosive": list(release.manifest["disclosive_parameters"]),
+        "certificate": certificate,
+        "measures": dict(release.manifest["measures"]),
+        "mapping": release.manifest["mapping"],
+        "masked": masked,
+        "command": repeat.command(names, declared, publish=publish),
+        "notes": list(dict.fromkeys(notes)),
+    }
+    job.finish(content, outputs)
+
+
+def _public_certificate(
+    job: Job, original: Table, masked: Table, release: rv.Release, notes: list[str]
+) -> dict[str, Any] | None:
+    job.progress.stage("certifying")
+    if not release.changed:
+        return None
+    matching: dict[str, Any] = {"columns": tuple(release.changed)}
+    if release.manifest["mapping"] == "none":
+        matching["mapping"] = False
+    else:
+        matching["secret"] = release.secret
+    try:
+        made = rv.certify(original, masked, **matching).to_dict()
+    except RankveilError as error:
+        notes.append(f"there is no certificate: {error}")
+        return None
+    return public_part(made)
+
+
+def _subject_page(job: Job, masked: Table, release: rv.Release, notes: list[str]) -> bool:
+    job.progress.stage("writing the subject's page")
+    try:
+        columns = tuple(name for name in release.changed) or None
+        permutation = release.manifest["marginals"] == "kept"
+        job.add("subject.html", rv.subject_page(masked, columns=columns, permutation=permutation))
+    except RankveilError as error:
+        notes.append(f"there is no page for subjects: {error}")
+        return False
+    return True
