@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import os
+from collections.abc import Callable
 
 import pytest
 
@@ -10,40 +12,46 @@ from rankveil import execute
 from rankveil.execute import Workers, in_threads, in_workers
 
 
-def add(shared: int, item: int) -> int:
-    return shared + item
+def whoami() -> Callable[[int, int], tuple[int, int]]:
+    """A function that travels by its text: workers cannot import this module."""
+
+    def task(shared: int, item: int) -> tuple[int, int]:
+        return os.getpid(), execute.cores()
+
+    return task
 
 
-def whoami(shared: int, item: int) -> tuple[int, int]:
-    return os.getpid(), execute.cores()
+def failing() -> Callable[[int, int], int]:
+    def task(shared: int, item: int) -> int:
+        if item == 3:
+            raise ValueError("three")
+        return item
 
-
-def fail(shared: int, item: int) -> int:
-    if item == 3:
-        raise ValueError("three")
-    return item
+    return task
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_results_come_in_order(workers: int) -> None:
     seen: list[tuple[int, int]] = []
-    made = in_workers(add, 100, range(23), workers=workers, progress=lambda done, total: seen.append((done, total)))
+    made = in_workers(
+        operator.add, 100, range(23), workers=workers, progress=lambda done, total: seen.append((done, total))
+    )
     assert made == [100 + item for item in range(23)]
     assert seen == [(done, 23) for done in range(1, 24)]
-    assert in_workers(add, 1, [], workers=workers) == []
+    assert in_workers(operator.add, 1, [], workers=workers) == []
 
 
 def test_workers_are_processes_with_one_core_each() -> None:
-    found = in_workers(whoami, 0, range(12), workers=2)
+    found = in_workers(whoami(), 0, range(12), workers=2)
     assert os.getpid() not in {pid for pid, _ in found}
     assert {cores for _, cores in found} == {1}
-    assert in_workers(whoami, 0, [1], workers=1) == [(os.getpid(), execute.cores())]
+    assert in_workers(whoami(), 0, [1], workers=1) == [(os.getpid(), execute.cores())]
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_what_a_task_raises_comes_out(workers: int) -> None:
     with pytest.raises(ValueError, match="three"):
-        in_workers(fail, 0, range(6), workers=workers)
+        in_workers(failing(), 0, range(6), workers=workers)
 
 
 def test_workers_hold_what_is_shared_once() -> None:
