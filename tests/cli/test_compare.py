@@ -47,7 +47,10 @@ def test_the_map_and_a_pick(people: str, run: Any, refused: Any) -> None:
     assert "k = 7" in Path("plan.toml").read_text()
     assert "block = 2" in Path("plan.toml").read_text()
     assert "give both" in refused(*words, "--pick", "mdav=7")
-    assert "identity has no strength" in refused(*words, "--pick", "identity=7", "--write-plan", "p.toml")
+    assert "permute is not among" in refused(*words, "--pick", "permute=7", "--write-plan", "p.toml")
+    assert "name it, as in --pick mdav=7" in refused(*words, "--write-plan", "p.toml")
+    run(*words, "--columns", "AGE,TAX", "--write-plan", "plan.toml", "--pick", "mdav=7")
+    assert 'columns = [\n    "AGE",' in Path("plan.toml").read_text() or '"AGE"' in Path("plan.toml").read_text()
 
 
 @pytest.mark.parametrize(
@@ -57,6 +60,9 @@ def test_the_map_and_a_pick(people: str, run: Any, refused: Any) -> None:
         (["--at", "risk"], "not of the form NAME=VALUE"),
         ([], "say where to compare"),
         (["--at", "risk=1", "--sweep"], "say where to compare"),
+        (["--at", "risk=1", "--public"], "--public is about the page of --report"),
+        (["--at", "risk=1", "--workers", "0"], "--workers must be at least 1"),
+        (["--sweep", "--points", "1"], "at least 3 points"),
         (["--at", "risk=1", "--set", "block=3"], "as in mdav.block=3"),
         (["--at", "risk=1", "--set", "mdav.bloc=3"], "did you mean block?"),
         (["--at", "risk=1", "--set", "um.basis=x"], "basis must be ranks or values"),

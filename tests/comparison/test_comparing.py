@@ -43,7 +43,7 @@ def test_methods_are_brought_to_the_same_risk_and_ranked(original: pa.Table) -> 
     assert losses == sorted(losses)
     assert ranked[0].rank == 1
     assert made.recommendation().startswith(f"Take {ranked[0].id} with ")
-    assert "can claim" in made.recommendation()
+    assert "ntruder who knows every original record" in made.recommendation()
 
 
 def test_methods_whose_intervals_overlap_share_a_rank(original: pa.Table) -> None:
@@ -86,7 +86,7 @@ def test_the_least_strength_that_withstands_the_intruder(original: pa.Table) -> 
         rv.attack(original, rv.mask(original, one.place.plan, seed=0, replicate=r).data, draws=2000) for r in range(2)
     ]
     assert [each.claims for each in attacks] == [0, 0] == list(one.place.claims or ())
-    assert made.recommendation().endswith("can claim no link.")
+    assert made.recommendation().endswith("can claim no link against it.")
 
 
 def test_every_attribute_is_tuned_to_the_same_level(original: pa.Table) -> None:
@@ -165,8 +165,9 @@ def test_the_journal_keeps_what_it_was_told(tmp_path: Path) -> None:
     second.add("b", Result({}, error="no"))
     second.close(done=False)
     assert set(Journal(path, of="x", resume=True).results) == {"a", "b"}
-    assert not Journal(path, of="x", resume=False).results
-    assert not path.exists()
+    with pytest.raises(ParameterError, match="go on with --resume, or delete the file"):
+        Journal(path, of="x", resume=False)
+    assert path.exists()
 
 
 def test_a_method_that_fails_does_not_stop_the_others(original: pa.Table) -> None:
@@ -229,3 +230,53 @@ def test_it_shows_itself(original: pa.Table, tmp_path: Path) -> None:
 def test_what_makes_no_sense_is_refused(original: pa.Table, given: dict[str, Any], sentence: str) -> None:
     with pytest.raises(rv.RankveilError, match=sentence.replace("?", r"\?")):
         rv.compare(original, given.pop("methods", ["mdav"]), **{**FAST, **given})
+
+
+def test_a_fixed_strength_is_one_place(original: pa.Table) -> None:
+    made = rv.compare(original, ["mdav", "rank_swap"], at={"risk": 0.1}, parameters={"mdav": {"k": "3"}}, **FAST)
+    mdav = next(one for one in made.methods if one.id == "mdav")
+    assert mdav.evaluations == 1
+    assert mdav.place is not None
+    assert mdav.place.parameters == {"k": 3}
+    assert not mdav.reached
+    with pytest.raises(ParameterError, match="mdav: k must be a whole number"):
+        rv.compare(original, ["mdav"], at={"risk": 0.1}, parameters={"mdav": {"k": "many"}}, **FAST)
+
+
+def test_an_end_that_cannot_be_measured_does_not_hide_what_lies_before_it(original: pa.Table) -> None:
+    # with one group of all records um does not apply, yet it falls to 0.5 before
+    made = rv.compare(original, ["mdav"], at={"utility": 0.5}, **{**FAST, "utility": ["um"]})
+    (one,) = made.methods
+    assert one.attainable is not None
+    assert one.attainable[0] < 0.5
+    assert one.reached
+
+
+def test_what_is_off_the_target_is_said(original: pa.Table) -> None:
+    made = rv.compare(original, ["mdav"], at={"risk": 0.02}, **FAST)
+    (one,) = made.methods
+    assert one.attained is not None
+    assert abs(one.attained - 0.02) > 0.01
+    assert "k is a whole number" in (one.note or "")
+    assert "(0.02 was asked for)" in made.recommendation()
+
+
+def test_the_front_is_of_risk_and_utility_also_at_a_target(original: pa.Table) -> None:
+    made = rv.compare(original, METHODS, at={"risk": 0.1}, **FAST)
+    places = [one.place for one in made.methods if one.place]
+    for place in places:
+        level, loss = place.values["permutation_level"].mean, place.values["pil"].mean
+        beaten = any(
+            other.values["permutation_level"].mean >= level and other.values["pil"].mean <= loss and other is not place
+            for other in places
+        )
+        assert place.front is not beaten
+
+
+def test_what_is_left_out_is_said() -> None:
+    people = rv.datasets.demo(200).select(["AGE", "INCOME", "SAVINGS", "REGION"])
+    made = rv.compare(people, ["rank_swap"], at={"risk": 0.1}, **FAST)
+    assert made.complete < made.records
+    assert "not compared: REGION" in made.notes
+    assert any(f"{200 - made.complete} of 200 records have missing values" in note for note in made.notes)
+    assert f"of {made.complete} links" in made.recommendation() or "no link" in made.recommendation()

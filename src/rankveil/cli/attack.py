@@ -53,6 +53,8 @@ def attack(
     import rankveil as rv
     from rankveil.cli.tables import check_outputs, open_pair
 
+    if public and report is None:
+        raise ParameterError("--public is about the page of --report: give both")
     if report is not None:
         inputs = {"original": original, "masked table": masked, "table of links": links}
         check_outputs({"report": report}, inputs | {"secret": matching.secret, "file of roles": reading.roles})

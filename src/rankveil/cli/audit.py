@@ -66,6 +66,8 @@ def audit(
     import rankveil as rv
     from rankveil.cli.tables import check_outputs, open_pair, open_release
 
+    if public and report is None:
+        raise ParameterError("--public is about the page of --report: give both")
     if report is not None:
         inputs = {
             "original": original,

@@ -85,11 +85,21 @@ def compare(
         {what: path for what, path in outputs.items() if path is not None},
         {"original": original, "file of roles": reading.roles},
     )
+    if (at is None) != sweep:
+        raise ParameterError(
+            "say where to compare: --at risk=0.45 (or utility, claims, level), or --sweep; one of them"
+        )
+    if sweep and write_plan is not None and pick is None:
+        raise ParameterError("a map has no one place to take: name it, as in --pick mdav=7")
+    if public and report is None:
+        raise ParameterError("--public is about the page of --report: give both")
+    if workers is not None and workers < 1:
+        raise ParameterError(f"--workers must be at least 1, not {workers}")
     if pick is not None and write_plan is None:
         raise ParameterError("--pick chooses the plan that --write-plan writes: give both")
     named = words.items(methods, option="--methods")
     parameters, settings = _settings(given, named)
-    chosen = _pick(pick, parameters)
+    chosen = _pick(pick, named, parameters, reading.chosen)
     with watching("comparing", quiet=as_json) as progress:
         opened = open_table(original, reading)
         try:
@@ -162,7 +172,9 @@ def _settings(
     return parameters, settings
 
 
-def _pick(text: str | None, parameters: dict[str, dict[str, str]]) -> Any:
+def _pick(
+    text: str | None, methods: list[str], parameters: dict[str, dict[str, str]], columns: list[str] | None
+) -> Any:
     """The plan of a place that a person picked."""
     if text is None:
         return None
@@ -171,9 +183,11 @@ def _pick(text: str | None, parameters: dict[str, dict[str, str]]) -> Any:
 
     ((name, value),) = words.pairs([text], option="--pick").items()
     strength = get_method(name).strength
+    if name not in methods:
+        raise ParameterError(f"--pick {text}: {name} is not among the methods compared")
     if strength is None:
         raise ParameterError(f"--pick {text}: {name} has no strength")
-    return Plan((make_step(name, {**parameters.get(name, {}), strength: value}),))
+    return Plan((make_step(name, {**parameters.get(name, {}), strength: value}, columns=columns),))
 
 
 def _show(content: dict[str, Any], report: str | None, plan: str | None, *, public: bool) -> None:

@@ -11,10 +11,10 @@ from typing import Any
 from rankveil.catalogue import get_measure
 from rankveil.comparison.contestant import Asked, Contestant, contender_of, job_of, measure_places, run_tasks
 from rankveil.comparison.level import at_level
-from rankveil.comparison.result import Comparison, Contender
+from rankveil.comparison.result import Comparison, Contender, Place
 from rankveil.comparison.running import Journal, Progress, Runner
 from rankveil.comparison.study import CLAIMS, Study, Task
-from rankveil.errors import ParameterError, suggestion
+from rankveil.errors import ParameterError, listing, suggestion
 from rankveil.manifest import fingerprint
 from rankveil.measuring import Settings
 from rankveil.people.chance import DRAWS
@@ -57,7 +57,7 @@ def compare(
     finished work, so that a stopped comparison can be taken up again with `resume`.
     """
     table = Table.of(original, **declared)
-    wanted = _wanted(at, sweep=sweep, replicates=replicates)
+    wanted = _wanted(at, sweep=sweep, replicates=replicates, points=points)
     utilities = tuple(dict.fromkeys(listed(utility)))
     for name in (risk, *utilities):
         get_measure(name)
@@ -78,6 +78,8 @@ def compare(
     with Runner(study, journal, workers=workers, progress=progress) as runner:
         made = _compare(contestants, asked, runner)
     made.replicates = replicates
+    if resume and not journal.found:
+        made.notes.append("there was no state to take up: everything was computed anew")
     return made
 
 
@@ -92,10 +94,18 @@ def _compare(contestants: Sequence[Contestant], asked: Asked, runner: Runner) ->
         if asked.at:
             measure_places(contestants, methods, asked, runner)
     made = Comparison(
-        dict(asked.at), asked.risk, asked.utilities, len(study.table), study.names, 0, methods, _notes(contestants)
+        dict(asked.at),
+        asked.risk,
+        asked.utilities,
+        len(study.table),
+        study.names,
+        replicates=0,
+        methods=methods,
+        complete=int(study.base.complete.sum()),
+        notes=_notes(study, contestants),
     )
+    _mark_front(made)
     if not asked.at:
-        _mark_front(made)
         return made
     _rank(made)
     if made.best is not None:
@@ -132,27 +142,37 @@ def _rank(made: Comparison) -> None:
 
 
 def _mark_front(made: Comparison) -> None:
-    """Mark the places of the map that no other beats in risk and in the first utility."""
+    """Mark the places that no other beats in risk and in the first utility."""
     if not made.utilities:
         return
     names = (made.risk, made.utilities[0])
     signs = [1.0 if get_measure(name).better == "higher" else -1.0 for name in names]
-    seen = [
-        (one, i, [sign * point.values[name].mean for sign, name in zip(signs, names, strict=True)])
-        for one in made.methods
-        for i, point in enumerate(one.points)
-        if all(name in point.values for name in names)
-    ]
-    for one, i, own in seen:
-        beaten = any(all(a >= b for a, b in zip(other, own, strict=True)) and other != own for _, _, other in seen)
-        points = list(one.points)
-        points[i] = replace(points[i], front=not beaten)
-        one.points = points
+
+    def value(place: Place) -> tuple[float, ...] | None:
+        if not all(name in place.values for name in names):
+            return None
+        return tuple(sign * place.values[name].mean for sign, name in zip(signs, names, strict=True))
+
+    everywhere = [place for one in made.methods for place in (*one.points, one.place) if place is not None]
+    seen = [found for found in map(value, everywhere) if found is not None]
+
+    def marked(place: Place) -> Place:
+        own = value(place)
+        beaten = own is None or any(
+            all(a >= b for a, b in zip(other, own, strict=True)) and other != own for other in seen
+        )
+        return replace(place, front=not beaten)
+
+    for one in made.methods:
+        one.points = [marked(point) for point in one.points]
+        one.place = None if one.place is None else marked(one.place)
 
 
-def _wanted(at: Mapping[str, float] | None, *, sweep: bool, replicates: int) -> dict[str, float]:
+def _wanted(at: Mapping[str, float] | None, *, sweep: bool, replicates: int, points: int) -> dict[str, float]:
     if sweep == bool(at):
         raise ParameterError('say where to compare, as in at={"risk": 0.45}, or sweep the whole map')
+    if points < 3:
+        raise ParameterError(f"a map needs at least 3 points of each method, not {points}")
     if replicates < 1:
         raise ParameterError(f"replicates must be at least 1, not {replicates}")
     wanted = dict(at or {})
@@ -175,8 +195,14 @@ def _wanted(at: Mapping[str, float] | None, *, sweep: bool, replicates: int) -> 
     return wanted
 
 
-def _notes(contestants: Sequence[Contestant]) -> list[str]:
+def _notes(study: Study, contestants: Sequence[Contestant]) -> list[str]:
     notes = []
+    others = [name for name in study.table.names if name not in study.names]
+    if others:
+        notes.append(f"not compared: {listing(others, most=10)}")
+    incomplete = len(study.table) - int(study.base.complete.sum())
+    if incomplete:
+        notes.append(f"{incomplete} of {len(study.table)} records have missing values, left out where those are needed")
     for one in contestants:
         if one.study != one.fixed:
             notes.append(

@@ -70,8 +70,7 @@ class Contestant:
         method = get_method(name)
         if method.post:
             raise ParameterError(f"{name} is a step after a masking, not a method to compare")
-        for given in fixed:
-            method.parameter(given)
+        fixed = {given: method.parameter(given).check(value, owner=name) for given, value in fixed.items()}
         scale = None
         if method.strength is not None and method.strength not in fixed:
             scale = Scale.of(method.parameter(method.strength), stronger=method.stronger, records=len(study.table))
@@ -146,12 +145,25 @@ def contender_of(one: Contestant, found: Found, asked: Asked, runner: Runner) ->
             made.reached = (
                 best.value <= wanted if "claims" in asked.at else abs(best.value - wanted) <= 0.002 * abs(wanted)
             )
+    if made.reached and one.scale is not None and one.scale.whole and _off(made.attained, asked):
+        made.note = (
+            f"{one.method.strength} is a whole number: {asked.measure} {made.attained:.4g} is the nearest to "
+            f"{next(iter(asked.at.values())):g} that it can give"
+        )
     if not found.points:
         made.note = _why_not(one, asked, runner)
     elif not made.reached and asked.at:
         low, high = found.attainable or (0.0, 0.0)
         made.note = f"it attains {asked.measure} from {low:.4g} to {high:.4g}, not {next(iter(asked.at.values())):g}"
     return made
+
+
+def _off(attained: float | None, asked: Asked) -> bool:
+    """Whether a method ended visibly beside the target."""
+    if attained is None or not asked.at or "claims" in asked.at:
+        return False
+    wanted = next(iter(asked.at.values()))
+    return abs(attained - wanted) > 0.02 * abs(wanted)
 
 
 def _why_not(one: Contestant, asked: Asked, runner: Runner) -> str:

@@ -87,6 +87,7 @@ class Contender:
         }
         if self.place is not None:
             made |= self.place.to_dict(comparison.utilities)
+            made["front"] = self.place.front
             if comparison.risk in self.place.values:
                 made["risk"] = self.place.values[comparison.risk].to_dict()
         if self.meets is not None:
@@ -118,6 +119,8 @@ class Comparison:
     attributes: tuple[str, ...]
     replicates: int
     methods: list[Contender]
+    complete: int = 0
+    """Records with every value: those that an intruder can link."""
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -141,6 +144,8 @@ class Comparison:
     @property
     def plan(self) -> Plan:
         """The recommended masking, as a plan that `mask` runs."""
+        if not self.at:
+            raise ParameterError("a map has no one place to take: name it, as in --pick mdav=7")
         if self.best is None or self.best.place is None:
             raise ParameterError("no method reached the target, so there is no plan to write")
         return self.best.place.plan
@@ -175,13 +180,18 @@ class Comparison:
         if best is None or best.place is None or by is None:
             return "No method reached the target: see which range each can attain, and choose a target inside one."
         said = [f"Take {_named(best)}: {self._why(best, by)}."]
+        if best.place.claims is not None:
+            most = max(best.place.claims)
+            if most == 0:
+                said.append("An intruder who knows every original record can claim no link against it.")
+            else:
+                said.append(
+                    f"It does not withstand an intruder who knows every original record: up to {most} of "
+                    f"{self.complete} links can be claimed."
+                )
         others = [one for one in self.order if one.rank is not None and one is not best]
         if others:
             said.append(self._gain(best, others[0], by))
-        if best.place.claims is not None:
-            most = max(best.place.claims)
-            links = "no link" if most == 0 else f"up to {most} of {self.records} links"
-            said.append(f"Against it an intruder who knows every original record can claim {links}.")
         return " ".join(said)
 
     def _of_the_map(self) -> str:
@@ -201,16 +211,19 @@ class Comparison:
         how = {"higher": "the highest", "lower": "the lowest"}[get_measure(by).better]
         if len([one for one in self.methods if one.rank is not None]) == 1:
             how = "its"
-        return f"at {self._target()} it has {how} {by}, {value}"
+        return f"at {self._target(best)} it has {how} {by}, {value}"
 
-    def _target(self) -> str:
+    def _target(self, best: Contender) -> str:
         (what, value), *_ = self.at.items()
         names = {
             "risk": self.risk,
             "utility": self.utilities[0] if self.utilities else "",
             "level": "permutation level",
         }
-        return f"{names.get(what, what)} {number(value)}"
+        named, attained = names.get(what, what), best.attained
+        if attained is None or what == "claims" or abs(attained - value) <= 0.02 * abs(value):
+            return f"{named} {number(value)}"
+        return f"{named} {number(attained)} ({number(value)} was asked for)"
 
     def _gain(self, best: Contender, other: Contender, by: str) -> str:
         assert best.place is not None
@@ -281,7 +294,9 @@ class Comparison:
 def _named(one: Contender) -> str:
     strength = get_method(one.id).strength
     value = _strength(one, strength)
-    return f"{one.id} with {strength} = {value}" if strength and value is not None else one.id
+    if isinstance(value, Mapping):
+        return f"{one.id} with {strength} of its own for each attribute"
+    return f"{one.id} with {strength} = {value:g}" if strength and value is not None else one.id
 
 
 def _strength(one: Contender, strength: str | None) -> Any:

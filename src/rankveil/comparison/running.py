@@ -31,13 +31,16 @@ class Journal:
         self.path, self._of = path, of
         self.results: dict[str, Result] = {}
         self._file: Any = None
+        self.found = path is not None and path.exists()
+        """Whether there was a state of an earlier run."""
         if path is None:
             return
         if resume:
             self._read(path)
         elif path.exists():
-            with suppress(OSError):
-                path.unlink()
+            raise ParameterError(
+                f"{path}: a comparison that was stopped left its state here; go on with --resume, or delete the file"
+            )
 
     def _read(self, path: Path) -> None:
         try:

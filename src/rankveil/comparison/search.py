@@ -19,6 +19,8 @@ _CLOSE = 1e-3
 """Strengths that differ by less than this part are not told apart."""
 _MOST = 40
 """Evaluations of one search at most; about ten are usual."""
+_HALVINGS = 8
+"""Steps toward an end of the range that cannot be evaluated."""
 _SAME = 0.002
 """A value this part of the target away is the target."""
 
@@ -52,6 +54,7 @@ class Found:
 
 
 Search = Generator[list[float], Sequence[Point | None], Found]
+Evaluating = Generator[list[float], Sequence[Point | None], None]
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,7 @@ def for_value(target: float, scale: Scale) -> Search:
     """
     points: dict[float, Point] = {}
     yield from _evaluate(points, [scale.weak, scale.start, scale.strong])
+    yield from _toward_the_ends(points, scale, target)
     if not _enclosing(points, scale, target):
         middles = [scale.between(scale.weak, scale.start), scale.between(scale.start, scale.strong)]
         yield from _evaluate(points, middles)
@@ -139,6 +143,21 @@ def for_value(target: float, scale: Scale) -> Search:
         inside = points[wanted]
         lean += 1 if (inside.value < target) == (a.value < target) else -1
     return _found(points, scale, target)
+
+
+def _toward_the_ends(points: dict[float, Point], scale: Scale, target: float) -> Evaluating:
+    """Where an end cannot be evaluated, as near to it as can be, unless the target is enclosed before."""
+    for end in (scale.strong, scale.weak):
+        failed = end
+        if failed in points or scale.start not in points:
+            continue
+        known = scale.start
+        for _ in range(_HALVINGS):
+            if _enclosing(points, scale, target) or not scale.apart(known, failed):
+                break
+            middle = scale.between(known, failed)
+            yield from _evaluate(points, [middle])
+            known, failed = (middle, failed) if middle in points else (known, middle)
 
 
 def for_least(scale: Scale) -> Search:
@@ -187,9 +206,7 @@ def alone(strength: float = 0.0) -> Search:
     return Found(points.get(strength), bool(points), tuple(points.values()))
 
 
-def _evaluate(
-    points: dict[float, Point], wanted: Sequence[float]
-) -> Generator[list[float], Sequence[Point | None], None]:
+def _evaluate(points: dict[float, Point], wanted: Sequence[float]) -> Evaluating:
     new = [strength for strength in dict.fromkeys(wanted) if strength not in points]
     if new:
         for point in (yield new):

@@ -48,7 +48,7 @@ def _map(content: Mapping[str, Any]) -> Chart:
                 "low": place["utility"][utility]["interval"][0],
                 "high": place["utility"][utility]["interval"][1],
                 "label": _strength({**one, **place}),
-                "front": place.get("front", one["rank"] == 1),
+                "front": place.get("front", False),
             }
             for place in _places(one)
             if utility in place["utility"]
@@ -83,11 +83,14 @@ def compare_grids(content: Mapping[str, Any]) -> list[Captioned]:
 
 
 def _method_grid(content: Mapping[str, Any]) -> Captioned:
-    utilities = content["utility"]
-    heads = ("rank", "method", "strength", "attained", *utilities, "evaluations", "can attain")
+    utilities, by_risk = content["utility"], "utility" in content["at"]
+    shown = [content["risk"], *utilities[1:]] if by_risk else utilities  # the first utility is what is attained
+    heads = ("rank", "method", "strength", "attained", *shown, "evaluations", "can attain")
     rows = []
     for one in content["methods"]:
-        values = [_with_error(one["utility"].get(name)) for name in utilities]
+        values = [_with_error(one["utility"].get(name)) for name in (utilities[1:] if by_risk else utilities)]
+        if by_risk:
+            values.insert(0, _with_error(one.get("risk")))
         span = one["attainable"]
         can = "-" if span is None else f"{number(span[0])} to {number(span[1])}"
         rows.append((one["rank"], one["id"], _strength(one), one["attained"], *values, one["evaluations"], can))

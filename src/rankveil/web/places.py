@@ -44,8 +44,7 @@ def of_comparison(made: Comparison) -> list[dict[str, Any]]:
     for one in made.order:
         places = list(one.points) or ([one.place] if one.place is not None else [])
         for place in places:
-            front = place.front if one.points else one.rank == 1
-            found.append(place_dict(one.id, place, risk=made.risk, utilities=made.utilities, front=front))
+            found.append(place_dict(one.id, place, risk=made.risk, utilities=made.utilities, front=place.front))
     return found
 
 
