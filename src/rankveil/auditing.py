@@ -305,7 +305,7 @@ def combined(made: Sequence[Audit], *, gates: Sequence[str] = ()) -> Audit:
     first = made[0]
     values: dict[str, Value] = {}
     not_applicable: dict[str, str] = {}
-    notes = [f"every value is the mean of {len(made)} masked versions"]
+    notes = [f"every value is the mean of {len(made)} masked versions, with its 95 % interval; figures show the first"]
     for name in [*first.values, *first.not_applicable]:
         some = [each.values[name].value for each in made if name in each.values]
         if not some:

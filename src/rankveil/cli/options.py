@@ -16,7 +16,7 @@ Masked = Annotated[str, typer.Argument(metavar="MASKED", help="The released tabl
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, nothing else there.")]
 Report = Annotated[str | None, typer.Option("--report", metavar="F.html", help="Also write a page (for internal use).")]
 Public = Annotated[
-    bool, typer.Option("--public", help="The page without what could harm: no original value, no single record.")
+    bool, typer.Option("--public", help="The page without what could harm: no original value, no record named.")
 ]
 Draws = Annotated[
     int | None,

@@ -163,7 +163,7 @@ def audit_grids(content: Mapping[str, Any]) -> list[Captioned]:
     """The tables of an audit: a caption, headings and rows each, for a page and for a terminal."""
     measures = content["measures"]
     several = any("replicates" in given["details"] for given in measures.values())
-    more = ("sd", "from", "to") if several else ()
+    more = ("sd", "95 %: from", "to") if several else ()
     made: list[Captioned] = []
     crossed = {} if several else _loss_table(measures)
     for family, caption in _FAMILIES.items():
