@@ -273,6 +273,24 @@ def test_the_front_is_of_risk_and_utility_also_at_a_target(original: pa.Table) -
         assert place.front is not beaten
 
 
+def test_what_a_measure_approximates_is_said(original: pa.Table, tmp_path: Path) -> None:
+    given = {**FAST, "utility": ["emd"], "settings": {"emd": {"exact": 50, "clusters": 10}}}
+    state = tmp_path / "state"
+    made = rv.compare(original, ["rank_swap", "mdav"], at={"risk": 0.1}, **given)
+    notes = [note for note in made.notes if note.startswith("emd: approximate, on ")]
+    assert any("rank_swap" in note for note in notes)
+    assert any("mdav" in note for note in notes)
+
+    def stop(done: int, total: int) -> None:
+        if done == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rv.compare(original, ["rank_swap", "mdav"], at={"risk": 0.1}, state=state, progress=stop, **given)
+    again = rv.compare(original, ["rank_swap", "mdav"], at={"risk": 0.1}, state=state, resume=True, **given)
+    assert again.notes == made.notes
+
+
 def test_what_is_left_out_is_said() -> None:
     people = rv.datasets.demo(200).select(["AGE", "INCOME", "SAVINGS", "REGION"])
     made = rv.compare(people, ["rank_swap"], at={"risk": 0.1}, **FAST)

@@ -104,6 +104,7 @@ def _compare(contestants: Sequence[Contestant], asked: Asked, runner: Runner) ->
         complete=int(study.base.complete.sum()),
         notes=_notes(study, contestants),
     )
+    made.notes += _said(methods)
     _mark_front(made)
     if not asked.at:
         return made
@@ -122,6 +123,18 @@ def _count_claims(one: Contestant, best: Contender, runner: Runner) -> None:
     results = run_tasks(runner, [Task(plan, replicate, (CLAIMS,)) for replicate in range(one.replicates)])
     if all(CLAIMS in result.values for result in results):
         best.place = replace(best.place, claims=[int(result.values[CLAIMS]) for result in results])
+
+
+def _said(methods: Sequence[Contender]) -> list[str]:
+    """What measures said at the places that are shown, each note once, with the methods that it is about."""
+    about: dict[str, list[str]] = {}
+    for one in methods:
+        for place in (*one.points, one.place):
+            for note in place.notes if place is not None else ():
+                named = about.setdefault(note, [])
+                if one.id not in named:
+                    named.append(one.id)
+    return [f"{note} ({', '.join(named)})" for note, named in about.items()]
 
 
 def _rank(made: Comparison) -> None:

@@ -190,7 +190,8 @@ def place_of(one: Contestant, strength: float, results: Sequence[Result], names:
         else:
             why = [result.without.get(name) or result.error or "" for result in results if name not in result.values]
             without[name] = why[0]
-    return Place(one.plan(strength), one.parameters(strength), values, without)
+    said = [f"{name}: {note}" for result in results for name in names for note in result.notes.get(name, ())]
+    return Place(one.plan(strength), one.parameters(strength), values, without, tuple(dict.fromkeys(said)))
 
 
 def measure_places(

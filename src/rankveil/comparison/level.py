@@ -103,7 +103,7 @@ def _levelled(one: Contestant, own: Mapping[str, Found], asked: Asked, runner: R
         place.values[LEVEL].mean if LEVEL in place.values else None,
         (max(low for low, _ in seen), min(high for _, high in seen)),
         evaluations,
-        Place(plan(one.fixed), {**one.fixed, strength: strengths}, place.values, place.without),
+        Place(plan(one.fixed), {**one.fixed, strength: strengths}, place.values, place.without, place.notes),
         attributes={name: {"strength": strengths[name], "level": levels[name]} for name in own},
         note=f"these attributes do not come to that level: {', '.join(off)}" if off else None,
     )

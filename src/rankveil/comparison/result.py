@@ -40,6 +40,8 @@ class Place:
     parameters: Mapping[str, Any]
     values: Mapping[str, Spread]
     without: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    """What measures said here: what was sampled, approximated or left out."""
     claims: Sequence[int] | None = None
     """How many links the intruder can claim, replicate by replicate."""
     front: bool = False

@@ -59,7 +59,7 @@ class Journal:
                             "delete it, or leave out --resume"
                         )
                     continue
-                self.results[entry["key"]] = Result(entry["values"], entry["without"], entry["error"])
+                self.results[entry["key"]] = Result(entry["values"], entry["without"], entry["error"], entry["notes"])
             except (ValueError, KeyError, AttributeError):
                 break
 

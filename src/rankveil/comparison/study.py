@@ -50,10 +50,13 @@ class Result:
     without: Mapping[str, str] = field(default_factory=dict)
     error: str | None = None
     """Why the masking itself failed."""
+    notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """What measures said beside their values: what was sampled, approximated or left out."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
-        return {"values": dict(self.values), "without": dict(self.without), "error": self.error}
+        notes = {name: list(said) for name, said in self.notes.items()}
+        return {"values": dict(self.values), "without": dict(self.without), "error": self.error, "notes": notes}
 
 
 class Study:
@@ -103,6 +106,7 @@ class Study:
         measuring = Measuring(both, settings=self.settings, target=self.target)
         values: dict[str, Any] = {}
         without: dict[str, str] = {}
+        notes: dict[str, list[str]] = {}
         for name in task.asked:
             try:
                 if name == CLAIMS:
@@ -111,10 +115,13 @@ class Study:
                     level = measuring.value("permutation_level").details["per_attribute"]
                     values[name] = {column: float(each) for column, each in level.items()}
                 else:
-                    values[name] = measuring.value(name).value
+                    found = measuring.value(name)
+                    values[name] = found.value
+                    if found.notes:
+                        notes[name] = list(found.notes)
             except NotApplicableError as why:
                 without[name] = str(why)
-        return Result(values, without)
+        return Result(values, without, notes=notes)
 
 
 def measure(study: Study, task: Task) -> Result:
