@@ -24,9 +24,12 @@ from rankveil.errors import ParameterError, suggestion
 Array = NDArray[np.float64]
 
 REQUIRED = inspect.Parameter.empty
-_PROVIDED = ("rng", "attributes", "names", "target")
-"""Keyword arguments that people do not set: the stream of draws, how many columns there are, their names, and for a
-measure which of them (from 0) is the target of the stated use, None when there is none."""
+_PROVIDED = ("rng", "attributes", "names", "target", "kinds", "categories")
+"""Keyword arguments that people do not set: the stream of draws, how many columns there are, their names, kinds and
+categories (None for numbers), and for a measure which of them (from 0) is the target of the stated use, if any."""
+
+NUMBERS = ("numeric", "ordinal")
+EVERY_KIND = ("numeric", "ordinal", "nominal")
 
 
 class _Each:
@@ -220,6 +223,10 @@ class Outcome:
     """How many values were clipped, clamped, suppressed, one number for each column of several: published."""
     notes: tuple[str, ...] = ()
     """For the protector: what was special here."""
+    missing: NDArray[np.bool_] | None = None
+    """Which cells are missing now, from a method on several columns that changes that; otherwise those that were."""
+    levels: tuple[str, ...] | None = None
+    """The labels that the values are codes of, when they are others than before (one column)."""
 
 
 Correction = Callable[..., tuple[Array, Array]]
@@ -233,6 +240,9 @@ class Method(Entry[Callable[..., Any]]):
     works_on: Literal["column", "columns", "records"] = "column"
     """One column, several columns together, or whole records."""
     kinds: tuple[str, ...] = ("numeric",)
+    """The kinds of columns that it takes; `hierarchy` is a nominal one with a hierarchy, which gives it an order."""
+    takes: Literal["values", "labels"] = "values"
+    """Whether it works on a column's values, or on its labels whatever they are (numbers too are labels then)."""
     strength: str | None = None
     stronger: Literal["higher", "lower"] = "higher"
     mapping: Literal["kept", "reordered", "none"] = "kept"
@@ -261,13 +271,31 @@ class Method(Entry[Callable[..., Any]]):
         """Whether it draws: it does when its function takes `rng`."""
         return "rng" in inspect.signature(self.function).parameters
 
-    def __call__(self, *data: Any, rng: Any = None, attributes: int = 1, **given: Any) -> Any:
+    def __call__(
+        self,
+        *data: Any,
+        rng: Any = None,
+        attributes: int = 1,
+        kinds: tuple[str, ...] = (),
+        categories: Any = None,
+        **given: Any,
+    ) -> Any:
         """Run on arrays, parameters checked."""
-        return self.run(*data, rng=rng, attributes=attributes, bound=self.bind(given))
+        bound = self.bind(given)
+        return self.run(*data, rng=rng, attributes=attributes, bound=bound, kinds=kinds, categories=categories)
 
-    def run(self, *data: Any, rng: Any, attributes: int, bound: Mapping[str, Any], names: tuple[str, ...] = ()) -> Any:
+    def run(
+        self,
+        *data: Any,
+        rng: Any,
+        attributes: int,
+        bound: Mapping[str, Any],
+        names: tuple[str, ...] = (),
+        kinds: tuple[str, ...] = (),
+        categories: Any = None,
+    ) -> Any:
         """Run on arrays with parameters that were checked already."""
-        provided = {"rng": rng, "attributes": attributes, "names": names}
+        provided = {"rng": rng, "attributes": attributes, "names": names, "kinds": kinds, "categories": categories}
         wanted = inspect.signature(self.function).parameters
         keywords = {name: value for name, value in {**bound, **provided}.items() if name in wanted}
         return self.function(*data, **{name: value for name, value in keywords.items() if name not in self.needs})
@@ -323,16 +351,27 @@ class Measure(Entry[Callable[..., Any]]):
     """Whether it needs to know which masked record derives from which original one."""
     equal: bool = True
     """Whether it needs as many masked records as original ones."""
+    kinds: tuple[str, ...] = NUMBERS
+    """The kinds of columns that it takes; those of other kinds are left out, and the result says so."""
+    weighted: bool = False
+    """Whether records count by their weights where there are some."""
     per: Literal["column", "table"] = "table"
     headline: Literal["mean", "max", "min"] = "mean"
     """How the per-attribute values of a `per="column"` measure become one number."""
 
     def __call__(
-        self, *data: Any, rng: Any = None, names: tuple[str, ...] = (), target: int | None = None, **given: Any
+        self,
+        *data: Any,
+        rng: Any = None,
+        names: tuple[str, ...] = (),
+        target: int | None = None,
+        kinds: tuple[str, ...] = (),
+        categories: tuple[Any, ...] = (),
+        **given: Any,
     ) -> Any:
         """Run on arrays, parameters checked."""
         wanted = inspect.signature(self.function).parameters
-        provided = {"rng": rng, "names": names, "target": target}
+        provided = {"rng": rng, "names": names, "target": target, "kinds": kinds, "categories": categories}
         provided = {name: value for name, value in provided.items() if name in wanted and name not in self.needs}
         return self.function(*data, **self.bind(given), **provided)
 
@@ -347,6 +386,8 @@ class Measure(Entry[Callable[..., Any]]):
             "bounds": [bound if math.isfinite(bound) else None for bound in self.bounds],
             "needs_mapping": self.mapping,
             "needs_equal_numbers": self.equal,
+            "kinds": list(self.kinds),
+            "weighted": self.weighted,
             "per": self.per,
             "headline": self.headline if self.per == "column" else None,
             "parameters": [parameter.describe() for parameter in self.parameters.values()],
