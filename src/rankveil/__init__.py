@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         RankveilError,
         TableError,
     )
+    from rankveil.hierarchy import Hierarchy
     from rankveil.inspection import Inspection, inspect
     from rankveil.manifest import Manifest, Secret
     from rankveil.masker import Masker
@@ -39,6 +40,7 @@ _ROOMS = {
     "Corrected": "people.user",
     "FileError": "errors",
     "FormatError": "errors",
+    "Hierarchy": "hierarchy",
     "Inspection": "inspection",
     "Manifest": "manifest",
     "Masker": "masker",
@@ -75,6 +77,7 @@ __all__ = [
     "Corrected",
     "FileError",
     "FormatError",
+    "Hierarchy",
     "Inspection",
     "Manifest",
     "Masker",

@@ -105,6 +105,7 @@ class Audit:
             "records": self.records,
             "attributes": list(self.attributes),
             "mapping": self.mapping,
+            "rankings": {} if self.pair is None else self.pair.rankings,
             "measures": shown,
             "not_applicable": self.not_applicable,
             "gates": self.gates,
@@ -217,6 +218,11 @@ def measure_pair(
         notes=[*pair.notes, *_said(values)],
         pair=pair,
     )
+    if pair.known[0].survey is not None:
+        counted = [name for name in values if get_measure(name).weighted]
+        made.notes.append(
+            f"records count by their weights in {', '.join(counted) or 'no measure'}; in the others once each"
+        )
     if domains:
         assert pair.by is not None
         made.notes.append(f"losses and utilities are also given by {pair.by.column}, in {len(domains)} subdomains")

@@ -24,9 +24,10 @@ from rankveil.errors import ParameterError, suggestion
 Array = NDArray[np.float64]
 
 REQUIRED = inspect.Parameter.empty
-_PROVIDED = ("rng", "attributes", "names", "target", "kinds", "categories")
+_PROVIDED = ("rng", "attributes", "names", "target", "kinds", "categories", "groups")
 """Keyword arguments that people do not set: the stream of draws, how many columns there are, their names, kinds and
-categories (None for numbers), and for a measure which of them (from 0) is the target of the stated use, if any."""
+categories (None for numbers), the group of each record if there are groups, and for a measure which of the columns
+(from 0) is the target of the stated use, if any."""
 
 NUMBERS = ("numeric", "ordinal")
 EVERY_KIND = ("numeric", "ordinal", "nominal")
@@ -237,12 +238,20 @@ Guarantee = Callable[[Mapping[str, Mapping[str, Any]], Mapping[str, Mapping[str,
 class Method(Entry[Callable[..., Any]]):
     """A masking method or post-step with its facts."""
 
-    works_on: Literal["column", "columns", "records"] = "column"
-    """One column, several columns together, or whole records."""
+    works_on: Literal["column", "columns", "records", "names"] = "column"
+    """One column, several columns together, whole records, or which columns there are."""
     kinds: tuple[str, ...] = ("numeric",)
     """The kinds of columns that it takes; `hierarchy` is a nominal one with a hierarchy, which gives it an order."""
     takes: Literal["values", "labels"] = "values"
     """Whether it works on a column's values, or on its labels whatever they are (numbers too are labels then)."""
+    role: str | None = None
+    """The role of the columns that it is meant for: without columns named it takes those that were given that role."""
+    changes_missing: bool = False
+    """Whether it changes which cells are missing."""
+    relabels: bool = False
+    """Whether it makes labels of numbers, or other labels than there were."""
+    leaves_out: bool = False
+    """Whether records are left out."""
     strength: str | None = None
     stronger: Literal["higher", "lower"] = "higher"
     mapping: Literal["kept", "reordered", "none"] = "kept"
@@ -293,9 +302,11 @@ class Method(Entry[Callable[..., Any]]):
         names: tuple[str, ...] = (),
         kinds: tuple[str, ...] = (),
         categories: Any = None,
+        groups: Any = None,
     ) -> Any:
         """Run on arrays with parameters that were checked already."""
         provided = {"rng": rng, "attributes": attributes, "names": names, "kinds": kinds, "categories": categories}
+        provided["groups"] = groups
         wanted = inspect.signature(self.function).parameters
         keywords = {name: value for name, value in {**bound, **provided}.items() if name in wanted}
         return self.function(*data, **{name: value for name, value in keywords.items() if name not in self.needs})

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from rankveil import orders
 from rankveil.errors import TableError, listing, suggestion
 
 Array = NDArray[np.float64]
@@ -32,6 +33,13 @@ _INFINITY = r"(?i)^[+-]?inf(inity)?$"
 _NUMBER_LIKE = r"^[+-]?[0-9][0-9.,' ]*%?$"
 _INTEGER = r"^[+-]?[0-9]+$"
 _CODE = r"^[+-]?0[0-9]"
+_WHOLE = r"^[+-]?[0-9]+[.,]0*$"
+_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+_MOMENT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2})?$"
+_SEPARATED = "its numbers have thousands separators, percent signs or another decimal mark"
+_TOO_LONG = "its whole numbers are beyond 2^53, too long to be masked exactly"
+_TELLING = 50
+"""Labels at most among which an order is looked for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,11 +54,18 @@ class Cells:
     levels: tuple[str, ...] = ()
     why: str = ""
     decimal: str = "."
+    temporal: pa.DataType | None = None
+    """What the cells are when they are dates or times, also when those are written as text."""
 
     @property
     def missing_count(self) -> int:
         """How many cells are missing."""
         return int(self.missing.sum())
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether they look like numbers but cannot be read as such: nothing to be taken as labels unasked."""
+        return self.why in (_SEPARATED, _TOO_LONG)
 
     @property
     def is_text(self) -> bool:
@@ -68,6 +83,13 @@ class Cells:
             return 0
         return len(pc.unique(self.present))
 
+    def labels(self) -> pa.Array:
+        """All cells as labels, whole decimals like whole numbers, so that 7 and 7.0 are the same; missing ones null."""
+        if not _countable(self.cells.type):
+            raise TableError(f"column {self.name}: {self.why or 'its values'} cannot serve as labels")
+        made = label_text(self.cells)
+        return pc.if_else(pa.array(self.missing), pa.scalar(None, pa.string()), made) if self.missing.any() else made
+
     def content(self) -> tuple[bytes, bytes]:
         """The present cells as bytes: lengths and text, or nothing and numbers."""
         if is_number(self.cells.type) and not pa.types.is_decimal(self.cells.type):
@@ -84,6 +106,8 @@ class Cells:
     @cached_property
     def integral(self) -> bool:
         """Whether the numbers were written as whole ones."""
+        if self.temporal is not None:
+            return True
         if self.is_text:
             return bool(pc.all(pc.match_substring_regex(self.present, _INTEGER), min_count=0).as_py())
         return bool(pa.types.is_integer(self.cells.type))
@@ -95,6 +119,8 @@ class Cells:
             codes = pc.index_in(self.present.cast(pa.string()), value_set=pa.array(self.levels))
             self._refuse_unknown_levels(codes)
             values[~self.missing] = codes.to_numpy(zero_copy_only=False)
+        elif self.temporal is not None:
+            values[~self.missing] = as_whole(self._moments()).to_numpy(zero_copy_only=False)
         elif self.is_text:
             values[~self.missing] = self._parsed()
         else:
@@ -102,6 +128,13 @@ class Cells:
             exact = self.present.cast(pa.string()) if pa.types.is_decimal(self.cells.type) else self.present
             values[~self.missing] = exact.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         return values
+
+    def _moments(self) -> pa.Array:
+        """The present cells as dates or times."""
+        try:
+            return self.present.cast(self.temporal)
+        except pa.ArrowInvalid as error:
+            raise TableError(f"column {self.name}: a date that there is not ({error}); correct it") from None
 
     def _parsed(self) -> Array:
         texts = _with_point(self.present, self.decimal)
@@ -156,14 +189,22 @@ def read(
         return found
     if levels is not None:
         return replace(found, kind="ordinal", levels=_checked_levels(name, levels))
+    moments = _temporal(found)
+    if moments is not None:
+        return replace(found, kind="ordinal" if kind == "ordinal" else "numeric", temporal=moments)
     if pa.types.is_boolean(array.type) or not (found.is_text or is_number(array.type)):
         if kind is not None:
             raise TableError(f"column {name}: {_type_name(array.type)} cannot be {kind}; convert it to numbers first")
         return replace(found, why=f"it holds {_type_name(array.type)}")
     looks, why = _looks_numeric(found)
+    told = None if looks or not found.is_text else _told_order(found)
     if kind is None:
+        if told and not why:
+            why = f"its labels look ordered ({' < '.join(told)}): --kind {name}=ordinal ranks them so"
         return replace(found, kind="numeric" if looks else "nominal", why=why)
     if kind == "ordinal" and found.is_text and not _share_of_numbers(found) >= NUMERIC_SHARE:
+        if told:
+            return replace(found, kind="ordinal", levels=told)
         raise TableError(
             f"column {name}: the order of its values is not known; give it as --kind '{name}=ordinal:low<middle<high'"
         )
@@ -177,6 +218,47 @@ def to_arrow(series: nw.Series[Any]) -> pa.Array:
         # objects of several types: kept as they are, seen here as text
         array = pa.array([None if _absent(value) else str(value) for value in series.to_list()], type=pa.string())
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def label_text(cells: pa.Array) -> pa.Array:
+    """Values as text, whole decimals like whole numbers."""
+    if pa.types.is_floating(cells.type):
+        values = cells.to_numpy(zero_copy_only=False)
+        there = values[~np.isnan(values)]
+        if np.all(there == np.rint(there)) and np.all(np.abs(there) < EXACT):
+            cells = pa.array(np.where(np.isnan(values), 0, values).astype(np.int64), mask=np.isnan(values))
+    text = _as_text(cells)
+    if pc.all(pc.match_substring_regex(text, _WHOLE), min_count=0).as_py():
+        text = pc.replace_substring_regex(text, r"[.,]0*$", "")
+    return text
+
+
+def as_whole(moments: pa.Array) -> pa.Array:
+    """Dates and times as the whole numbers by which they are kept: days, seconds or parts of them."""
+    narrow = pa.types.is_date32(moments.type) or pa.types.is_time32(moments.type)
+    return moments.cast(pa.int32()).cast(pa.int64()) if narrow else moments.cast(pa.int64())
+
+
+def _temporal(cells: Cells) -> pa.DataType | None:
+    """The type of dates and times; in text only those that all read like 2024-01-31, or with 23:59 or 23:59:59."""
+    if not cells.is_text:
+        return cells.cells.type if pa.types.is_temporal(cells.cells.type) and _whole_time(cells.cells.type) else None
+    if len(cells.present) == 0:
+        return None
+    for pattern, kind in ((_DATE, pa.date32()), (_MOMENT, pa.timestamp("s"))):
+        if pc.match_substring_regex(cells.present[:1], pattern)[0].as_py():
+            return kind if pc.all(pc.match_substring_regex(cells.present, pattern)).as_py() else None
+    return None
+
+
+def _whole_time(kind: pa.DataType) -> bool:
+    return not pa.types.is_interval(kind)
+
+
+def _told_order(cells: Cells) -> tuple[str, ...] | None:
+    """The order that the labels tell themselves."""
+    labels = pc.unique(cells.present)
+    return orders.detected(labels.to_pylist()) if len(labels) <= _TELLING else None
 
 
 def _absent(value: object) -> bool:
@@ -209,19 +291,17 @@ def _looks_numeric(cells: Cells) -> tuple[bool, str]:
         if pa.types.is_integer(cells.cells.type):
             span = pc.min_max(cells.present).as_py()
             if max(abs(span["min"]), abs(span["max"])) >= EXACT:
-                return False, "its whole numbers are beyond 2^53, too long to be masked exactly"
+                return False, _TOO_LONG
         return True, ""
     texts = cells.present
     if _share_of_numbers(cells) < NUMERIC_SHARE:
         alike = pc.mean(pc.match_substring_regex(texts, _NUMBER_LIKE).cast(pa.float64())).as_py()
-        return False, "its numbers have thousands separators, percent signs or another decimal mark" if (
-            alike >= NUMERIC_SHARE
-        ) else ""
+        return False, _SEPARATED if alike >= NUMERIC_SHARE else ""
     if pc.any(pc.match_substring_regex(texts, _CODE), min_count=0).as_py():
         return False, "its numbers have leading zeros, so they are taken as codes (--kind NAME=numeric says otherwise)"
     long = pc.filter(texts, pc.match_substring_regex(texts, r"^[+-]?[0-9]{16,}$"))
     if any(abs(int(word)) >= EXACT for word in long.to_pylist()):
-        return False, "its whole numbers are beyond 2^53, too long to be masked exactly"
+        return False, _TOO_LONG
     return True, ""
 
 

@@ -104,7 +104,7 @@ def inspect(
 def _look(table: Table, name: str, *, masked: bool) -> Look:
     column, cells = table.columns[name], table.cells(name)
     problem, counts = None, None
-    if column.usable:
+    if column.kind != "nominal":
         try:
             values = table.values(name)
             counts = np.unique(values[~np.isnan(values)], return_counts=True)[1]

@@ -73,8 +73,8 @@ class Secret:
         try:
             mapping = plain.get("mapping")
             order = None if mapping is None else np.asarray(mapping) - 1
-            whole = order is None or order.dtype.kind == "i"
-            if not whole or (order is not None and not np.array_equal(np.sort(order), np.arange(order.size))):
+            whole = order is None or (order.ndim == 1 and (order.dtype.kind == "i" or order.size == 0))
+            if not whole or (order is not None and (np.unique(order).size < order.size or order.min(initial=0) < 0)):
                 raise ValueError
             if not isinstance(plain["seed"], str):  # a seed of null would draw a fresh one
                 raise ValueError
@@ -118,6 +118,7 @@ def describe(
 ) -> Manifest:
     """The manifest of a release."""
     mapping = _mapping(plan)
+    out = len(table) if applied.order is None else applied.order.size
     content = {
         "schema": MANIFEST_SCHEMA,
         "rankveil": __version__,
@@ -136,11 +137,13 @@ def describe(
                 "role": column.role,
                 "role_is_a_guess": not column.role_given,
                 "masked": column.name in applied.masked,
+                "dropped": column.name in applied.dropped,
                 "missing": column.missing,
+                **_of_categories(table, column.name, applied),
             }
             for column in table.columns.values()
         ],
-        "records": {"in": len(table), "out": len(table), "left_out": 0},
+        "records": {"in": len(table), "out": out, "left_out": len(table) - out},
         "disclosive_parameters": _disclosive(plan, applied),
         "for_users": _for_users(table, plan, applied),
         "measures": dict(published or {}),
@@ -149,10 +152,22 @@ def describe(
     return Manifest(content)
 
 
+def _of_categories(table: Table, name: str, applied: Applied) -> dict[str, Any]:
+    """How the categories of a masked column are ordered, and what missing cells it has after masking."""
+    told: dict[str, Any] = {}
+    if name in applied.masked and table.labels(name):
+        told["ranked_by"] = table.categories(name).ranking
+    if name in applied.masked:
+        gone = int(np.isnan(applied.values[name]).sum())
+        if gone != table.columns[name].missing:
+            told["missing_in_release"] = gone
+    return told
+
+
 def _step(step: Step, columns: tuple[str, ...], counts: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
     entry = step.entry
     described: dict[str, Any] = {"method": entry.id, "title": entry.title, "columns": list(columns)}
-    if entry.works_on == "records":
+    if entry.works_on in ("records", "names"):
         described["parameters"] = step.bound()
     else:
         bound = {name: step.bound(name) for name in columns}
@@ -163,7 +178,7 @@ def _step(step: Step, columns: tuple[str, ...], counts: Mapping[str, Mapping[str
         }
         described["per_column"] = {name: given for name, given in described["per_column"].items() if given}
     described["facts"] = entry.facts(described["parameters"])
-    if entry.works_on != "records":  # each column may have its own sd, and all of them be local
+    if entry.works_on in ("column", "columns"):  # each column may have its own sd, and all of them be local
         described["facts"]["local"] = all(entry.facts(given)["local"] for given in bound.values())
     if counts:
         described["counts"] = {name: dict(given) for name, given in counts.items()}
@@ -200,7 +215,9 @@ def _guarantees(table: Table, plan: Plan, applied: Applied) -> list[str]:
         if step.entry.guarantee is None:
             continue
         gaps = any(table.columns[name].missing for name in applied.columns[number])
-        if gaps and step.entry.works_on == "columns":
+        if applied.apart[number]:
+            continue  # columns of groups and of records were masked apart from each other
+        if gaps and step.entry.works_on == "columns" and not step.entry.changes_missing:
             continue  # a missing cell stood at its column's mean, which every record changes, and it shows in its group
         columns = [name for name in applied.columns[number] if _stands(plan, applied, number, name)]
         whole = len(columns) == len(applied.columns[number])
@@ -214,7 +231,7 @@ def _stands(plan: Plan, applied: Applied, number: int, name: str) -> bool:
     """Whether what a step guarantees of a column survives the other steps that work on it."""
     survives = plan.steps[number].entry.survives
     for k, other in enumerate(plan.steps):
-        if k == number or name not in applied.columns[k] or other.entry.works_on == "records":
+        if k == number or name not in applied.columns[k] or other.entry.works_on in ("records", "names"):
             continue
         if k < number and not _may_come_first(other, name, survives):
             return False
@@ -255,13 +272,14 @@ def _disclosive(plan: Plan, applied: Applied) -> list[str]:
 def _for_users(table: Table, plan: Plan, applied: Applied) -> list[str]:
     told = [f"{step.method}: {step.entry.tells}" for step in plan.steps if step.entry.tells]
     for step, columns in zip(plan.steps, applied.columns, strict=True):
-        seen = (*columns, *step.parameters.get("given", ())) if step.entry.works_on == "columns" else ()
+        filled = step.entry.works_on == "columns" and not step.entry.changes_missing
+        seen = (*columns, *step.parameters.get("given", ())) if filled else ()
         if any(table.columns[name].missing for name in seen):
             told.append(
                 f"{step.method}: missing cells stood at their column's mean meanwhile, so what is said of means, "
                 "covariances or groups may hold only of the table filled in that way"
             )
-    harmless = [step.method == "round" or step.entry.works_on == "records" for step in plan.steps]
+    harmless = [step.method == "round" or step.entry.works_on in ("records", "names") for step in plan.steps]
     if all(step.entry.correction or skip for step, skip in zip(plan.steps, harmless, strict=True)):
         told.append("rv.correct(masked, manifest) computes the means and covariances corrected for the masking")
     return told

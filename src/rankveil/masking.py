@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankveil.catalogue import Array, Outcome
+from rankveil import categories as categorising
+from rankveil.catalogue import Array, Method, Outcome
+from rankveil.categories import Categories
 from rankveil.errors import ParameterError, TableError, listing
 from rankveil.execute import in_threads
 from rankveil.moments import mean
 from rankveil.plans import Plan, Step
 from rankveil.seeds import Seed, Stream
-from rankveil.table import Table, require_columns
+from rankveil.table import UNMASKED_ROLES, Table, require_columns
+
+Rows = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,13 +29,19 @@ class Applied:
 
     values: Mapping[str, Array]
     """The masked columns, by name."""
-    order: NDArray[np.intp] | None
-    """The original row of each released row, when rows were reordered."""
+    order: Rows | None
+    """The original row of each released row, when rows were reordered or some left out."""
     columns: tuple[tuple[str, ...], ...]
     """The columns that each step worked on."""
     counts: tuple[Mapping[str, Mapping[str, int]], ...]
     """For each step and column, how many values were clipped, clamped and so on."""
     notes: tuple[str, ...]
+    labels: Mapping[str, tuple[str, ...]]
+    """What the values of a column are places of now, where that is no longer what it was."""
+    dropped: tuple[str, ...]
+    """The columns that are not in the release."""
+    apart: tuple[bool, ...]
+    """For each step whether columns of groups and of records were masked apart from each other."""
 
     @property
     def masked(self) -> tuple[str, ...]:
@@ -38,153 +49,391 @@ class Applied:
         return tuple(self.values)
 
 
+@dataclass(frozen=True, eq=False)
+class _Current:
+    """A column as the steps so far have left it."""
+
+    values: Array
+    kind: str
+    categories: Categories | None
+    """What its values are places of; None for numbers."""
+
+    @property
+    def has_hierarchy(self) -> bool:
+        return self.categories is not None and self.categories.hierarchy is not None
+
+
+class _Work:
+    """A table while the steps of a plan are at work on it; the table itself stays as it is."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.changed: dict[str, _Current] = {}
+        self.relabelled: set[str] = set()
+        self.order: Rows | None = None
+        self.dropped: list[str] = []
+        self.notes: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self.table) if self.order is None else self.order.size
+
+    def current(self, name: str, *, as_labels: bool = False) -> _Current:
+        """A column as it is now; `as_labels` makes labels of numbers."""
+        found = self.changed.get(name)
+        if found is None:
+            cells = self.table.cells(name)
+            if as_labels and cells.kind != "nominal" and not cells.levels:
+                known = self.table.categories(name)
+                return _Current(self.taken(self.table.codes(name, known)), "nominal", known)
+            values = self.taken(self.table.values(name))
+            labelled = cells.kind == "nominal" or cells.levels
+            return _Current(values, cells.kind, self.table.categories(name) if labelled else None)
+        if as_labels and found.categories is None:
+            different, codes = np.unique(found.values, return_inverse=True)
+            places = np.where(np.isnan(found.values), np.nan, codes)
+            words = tuple(f"{value:.17g}" for value in different[~np.isnan(different)])
+            counts = np.bincount(codes, minlength=different.size)[: len(words)].astype(float)
+            return _Current(places, "nominal", categorising.ordinal(words, counts))
+        return found
+
+    def taken(self, values: Array) -> Array:
+        """What belongs to the original rows, in the rows that there are now."""
+        return values if self.order is None else values[self.order]
+
+    def put(self, name: str, outcome: Outcome, before: _Current) -> None:
+        """The column with what a method made of it."""
+        if outcome.levels is None:
+            self.changed[name] = _Current(outcome.values, before.kind, before.categories)
+            if before.categories is not None and before.kind != self.table.cells(name).kind:
+                self.relabelled.add(name)
+            return
+        self.relabelled.add(name)
+        there = ~np.isnan(outcome.values)
+        counts = np.bincount(outcome.values[there].astype(np.intp), minlength=len(outcome.levels)).astype(float)
+        if before.kind != "nominal":
+            self.changed[name] = _Current(outcome.values, "ordinal", categorising.ordinal(outcome.levels, counts))
+            return
+        hierarchy = before.categories.hierarchy if before.categories else None
+        made = categorising.nominal(outcome.levels, counts, hierarchy)
+        place = {label: code for code, label in enumerate(made.labels)}
+        moved = np.array([place[label] for label in outcome.levels], dtype=float)
+        values = outcome.values.copy()
+        values[there] = moved[values[there].astype(np.intp)]
+        self.changed[name] = _Current(values, "nominal", made)
+
+    def take(self, rows: Rows) -> None:
+        """Some rows, in another order."""
+        self.changed = {
+            name: _Current(each.values[rows], each.kind, each.categories) for name, each in self.changed.items()
+        }
+        self.order = rows if self.order is None else self.order[rows]
+        self.__dict__.pop("groups", None)
+
+    @cached_property
+    def groups(self) -> tuple[NDArray[np.int64], Rows, Rows] | None:
+        """The number of each record's group, the first record of each group, and which of those each record has."""
+        codes = self.table.group
+        if codes is None:
+            return None
+        codes = codes if self.order is None else codes[self.order]
+        _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+        places = np.argsort(first)  # streams are read from the first row on
+        back = np.empty_like(places)
+        back[places] = np.arange(places.size)
+        return codes, first[places], back[inverse]
+
+    def of_groups(self, names: Iterable[str]) -> set[str]:
+        """The columns whose values are the same for all records of every group."""
+        if self.groups is None or self.groups[1].size == len(self):
+            return set()
+        _, first, inverse = self.groups
+        same = set()
+        for name in names:
+            values = self.current(name).values
+            spread = values[first][inverse]
+            if np.all((values == spread) | (np.isnan(values) & np.isnan(spread))):
+                same.add(name)
+        return same
+
+
 def apply(table: Table, plan: Plan, *, seed: Seed, replicate: int = 0) -> Applied:
     """Run the steps one after the other; the table itself stays as it is."""
-    values: dict[str, Array] = {}
-    order: NDArray[np.intp] | None = None
+    work = _Work(table)
     columns: list[tuple[str, ...]] = []
     counts: list[Mapping[str, Mapping[str, int]]] = []
-    notes: list[str] = []
+    apart: list[bool] = []
     for number, step in enumerate(plan.steps):
-        chosen = _columns_for(step, table, masked=tuple(values))
-        columns.append(chosen)
         entry = step.entry
-        if entry.works_on == "records":
-            shuffled = entry(len(table), rng=seed.stream("mask", number, entry.id, replicate), **step.bound())
-            values = {name: masked[shuffled] for name, masked in values.items()}
-            order = shuffled if order is None else order[shuffled]
+        chosen = _columns_for(step, work)
+        columns.append(chosen)
+        apart.append(False)
+        if entry.works_on == "names":
+            work.dropped += entry(chosen, **step.bound())
+            work.changed = {name: each for name, each in work.changed.items() if name not in work.dropped}
             counts.append({})
-            continue
-        given = tuple(step.parameters.get("given", ()))
-        current = {name: _current(table, name, values, order) for name in (*chosen, *given)}
-        if entry.works_on == "columns":
+        elif entry.works_on == "records":
+            groups = None if work.groups is None else work.groups[0]
             stream = seed.stream("mask", number, entry.id, replicate)
-            outcomes = _on_columns(step, chosen, given, current, stream, notes)
+            bound = step.bound()
+            work.take(entry.run(len(work), rng=stream, attributes=1, bound=bound, groups=groups))
+            counts.append({})
         else:
-            tasks = []
-            for name in chosen:
-                stream = seed.stream("mask", number, entry.id, name, replicate)
-                tasks.append(partial(_on_column, step, name, current[name], table.values(name), stream, len(chosen)))
-            outcomes = in_threads(lambda task: task(), tasks, size=len(table) * len(chosen))
-        for name, outcome in zip(chosen, outcomes, strict=True):
-            values[name] = outcome.values
-            notes += [f"{entry.id}, column {name}: {note}" for note in outcome.notes]
-        counts.append({name: out.counts for name, out in zip(chosen, outcomes, strict=True) if out.counts})
-    in_place = {name: values[name] for name in table.names if name in values}
-    return Applied(in_place, order, tuple(columns), tuple(counts), tuple(notes))
+            stream_name = ("mask", number, entry.id)
+            made, apart[-1] = _on_values(step, chosen, work, seed=seed, named=stream_name, replicate=replicate)
+            counts.append({name: out.counts for name, out in made.items() if out.counts})
+    in_place = {name: work.changed[name].values for name in table.names if name in work.changed}
+    labels = {
+        name: categories.labels
+        for name in in_place
+        if name in work.relabelled and (categories := work.changed[name].categories) is not None
+    }
+    return Applied(
+        in_place,
+        work.order,
+        tuple(columns),
+        tuple(counts),
+        tuple(dict.fromkeys(work.notes)),
+        labels,
+        tuple(work.dropped),
+        tuple(apart),
+    )
 
 
-def _current(table: Table, name: str, values: Mapping[str, Array], order: NDArray[np.intp] | None) -> Array:
-    if name in values:
-        return values[name]
-    original = table.values(name)
-    return original if order is None else original[order]
+def _on_values(
+    step: Step, chosen: Sequence[str], work: _Work, *, seed: Seed, named: tuple[str | int, ...], replicate: int
+) -> tuple[dict[str, Outcome], bool]:
+    """A step on columns; those of groups on one record of each group. Also whether some were masked apart for that."""
+    entry = step.entry
+    before = {name: work.current(name, as_labels=entry.takes == "labels") for name in chosen}
+    of_groups = work.of_groups(chosen)
+    if of_groups:
+        work.notes.append(
+            f"{entry.id}: the same within every group, so masked on one record of each and the same again: "
+            f"{listing([name for name in chosen if name in of_groups], most=10)}"
+        )
+    made: dict[str, Outcome] = {}
+    if entry.works_on == "columns":
+        parts = [[name for name in chosen if (name in of_groups) is grouped] for grouped in (False, True)]
+        for grouped, part in zip((False, True), parts, strict=True):
+            if part:
+                own = ("groups",) if grouped and parts[0] else ()
+                stream = seed.stream(*named, *own, replicate)
+                made |= _on_columns(step, part, before, stream, work, grouped=grouped)
+    else:
+        tasks = []
+        for name in chosen:
+            stream = seed.stream(*named, name, replicate)
+            original = work.taken(work.table.values(name)) if "original" in entry.needs else before[name].values
+            run = partial(_on_column, step, name, before[name], original, stream, len(chosen))
+            tasks.append(partial(run, work.groups if name in of_groups else None))
+        outcomes = in_threads(lambda task: task(), tasks, size=len(work) * len(chosen))
+        made = dict(zip(chosen, outcomes, strict=True))
+        for name, outcome in made.items():
+            work.notes += [f"{entry.id}, column {name}: {note}" for note in outcome.notes]
+    for name in chosen:
+        work.put(name, made[name], before[name])
+    return made, entry.works_on == "columns" and bool(of_groups) and len(of_groups) < len(chosen)
 
 
 def _on_columns(
     step: Step,
     chosen: Sequence[str],
-    given: Sequence[str],
-    current: Mapping[str, Array],
+    before: Mapping[str, _Current],
     rng: Stream,
-    notes: list[str],
-) -> list[Outcome]:
+    work: _Work,
+    *,
+    grouped: bool,
+) -> dict[str, Outcome]:
     """Columns that are masked together; a missing cell stands at its column's mean meanwhile, and is missing again."""
     entry = step.entry
-    x, missing = _filled([current[name] for name in chosen], rows=current[chosen[0]].size)
-    conditions, unknown = _filled([current[name] for name in given], rows=len(x))
+    given = tuple(step.parameters.get("given", ()))
+    rows = work.groups[1] if grouped and work.groups is not None else None
+    x, missing = _filled([before[name] for name in chosen], rows, size=len(work))
+    conditions, unknown = _filled([work.current(name) for name in given], rows, size=len(work))
     gaps = int(missing.sum() + unknown.sum())
-    if gaps:
-        notes.append(f"{entry.id}: {gaps} missing cells stood at their column's mean while the columns were masked")
+    # a method that is told where they are and changes the pattern fills nothing in
+    if gaps and not entry.changes_missing:
+        work.notes.append(
+            f"{entry.id}: {gaps} missing cells stood at their column's mean (a nominal one's most frequent category) "
+            "while the columns were masked"
+        )
     wanted = {"given": conditions, "missing": missing}
     arguments = [wanted.get(need, x) for need in entry.needs]
     with np.errstate(over="ignore", invalid="ignore"):
-        made = entry.run(*arguments, rng=rng, attributes=len(chosen), names=tuple(chosen), bound=step.bound_for(chosen))
+        made = entry.run(
+            *arguments,
+            rng=rng if rows is None else rng.at(rows),
+            attributes=len(chosen),
+            names=tuple(chosen),
+            bound=step.bound_for(chosen),
+            kinds=tuple(before[name].kind for name in chosen),
+            categories=tuple(before[name].categories for name in chosen),
+        )
     outcome = made if isinstance(made, Outcome) else Outcome(made)
-    notes += [f"{entry.id}: {note}" for note in outcome.notes]
-    masked = np.where(missing, np.nan, outcome.values)
-    results = []
+    work.notes += [f"{entry.id}: {note}" for note in outcome.notes]
+    gone = missing if outcome.missing is None else outcome.missing
+    masked = np.where(gone, np.nan, outcome.values)
+    back = None if rows is None or work.groups is None else work.groups[2]
+    results = {}
     for j, name in enumerate(chosen):
-        _refuse_infinite(entry.id, name, np.where(missing[:, j], 0.0, masked[:, j]), np.arange(len(x)))
+        _refuse_infinite(entry.id, name, np.where(gone[:, j], 0.0, masked[:, j]), np.arange(len(x)))
         own = {what: int(np.broadcast_to(count, len(chosen))[j]) for what, count in outcome.counts.items()}
-        results.append(Outcome(np.ascontiguousarray(masked[:, j]), own))
+        column = np.ascontiguousarray(masked[:, j])
+        results[name] = Outcome(column if back is None else column[back], own)
     return results
 
 
-def _filled(columns: Sequence[Array], *, rows: int) -> tuple[Array, NDArray[np.bool_]]:
-    """A matrix of the columns, missing cells at the column's mean, and where they are."""
-    x = np.empty((rows, len(columns)), order="F")
+def _filled(columns: Sequence[_Current], rows: Rows | None, *, size: int) -> tuple[Array, NDArray[np.bool_]]:
+    """A matrix of the columns, missing cells at the column's mean or most frequent category, and where they are."""
+    x = np.empty((size if rows is None else rows.size, len(columns)), order="F")
     missing = np.zeros(x.shape, dtype=bool, order="F")
     for j, column in enumerate(columns):
-        gone = np.isnan(column)
-        x[:, j], missing[:, j] = column, gone
-        if gone.any():
-            x[gone, j] = mean(column[~gone]) if not gone.all() else 0.0
+        values = column.values if rows is None else column.values[rows]
+        gone = np.isnan(values)
+        x[:, j], missing[:, j] = values, gone
+        if gone.all():
+            x[:, j] = 0.0
+        elif gone.any():
+            there = values[~gone]
+            frequent = float(np.argmax(np.bincount(there.astype(np.intp)))) if column.kind == "nominal" else None
+            x[gone, j] = mean(there) if frequent is None else frequent
     return x, missing
 
 
-def _refuse_infinite(method: str, name: str, values: Array, rows: NDArray[np.intp]) -> None:
+def _refuse_infinite(method: str, name: str, values: Array, rows: Rows) -> None:
     if not np.all(np.isfinite(values)):
         bad = rows[~np.isfinite(values)] + 1
         raise ParameterError(f"column {name}: {method} makes values too large (rows {listing(bad)}); weaken it")
 
 
-def _on_column(step: Step, name: str, current: Array, original: Array, rng: Stream, attributes: int) -> Outcome:
+def _on_column(
+    step: Step,
+    name: str,
+    before: _Current,
+    original: Array,
+    rng: Stream,
+    attributes: int,
+    groups: tuple[Any, Rows, Rows] | None,
+) -> Outcome:
+    """One column, its missing cells left out, one record for each group where it belongs to groups."""
     entry = step.entry
-    rows = np.flatnonzero(~np.isnan(current))
-    if rows.size == 0:
-        return Outcome(current)
-    whole = rows.size == current.size
+    records = np.arange(before.values.size) if groups is None else groups[1]
+    there = records[~np.isnan(before.values[records])]
+    if there.size == 0:
+        return Outcome(before.values)
+    whole = there.size == before.values.size
     # what is read only may be the caller's own memory; a method gets its own copy only when cells are missing
-    data = current if whole else current[rows]
-    needs = {"original": original if whole else original[~np.isnan(original)]}
+    data = before.values if whole else before.values[there]
+    first = original if groups is None else original[records]
+    needs = {"original": first if whole else first[~np.isnan(first)]}
     arguments = [needs.get(need, data) for need in entry.needs]
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             made = entry.run(
-                *arguments, rng=rng.at(None if whole else rows), attributes=attributes, bound=step.bound(name)
+                *arguments,
+                rng=rng.at(None if whole else there),
+                attributes=attributes,
+                names=(name,),
+                bound=step.bound(name),
+                kinds=(before.kind,),
+                categories=before.categories,
             )
     except ParameterError as error:
         raise ParameterError(f"column {name}: {error}") from None
     outcome = made if isinstance(made, Outcome) else Outcome(made)
-    _refuse_infinite(entry.id, name, outcome.values, rows)
+    _refuse_infinite(entry.id, name, outcome.values, there)
     if whole:
         return outcome
-    masked = np.full(current.size, np.nan)
-    masked[rows] = outcome.values
-    return Outcome(masked, outcome.counts, outcome.notes)
+    masked = np.full(before.values.size, np.nan)
+    masked[there] = outcome.values
+    if groups is not None:
+        masked = masked[groups[1]][groups[2]]
+    return Outcome(masked, outcome.counts, outcome.notes, levels=outcome.levels)
 
 
-def _columns_for(step: Step, table: Table, *, masked: tuple[str, ...]) -> tuple[str, ...]:
-    """The columns of a step: those it names, else (for a post-step) those masked so far, else all that it takes."""
-    entry = step.entry
+def takes(entry: Method, kind: str, *, hierarchy: bool) -> bool:
+    """Whether a method takes a column of that kind."""
+    return kind in entry.kinds or (kind == "nominal" and hierarchy and "hierarchy" in entry.kinds)
+
+
+def said_of_kinds(entry: Method) -> str:
+    """Which columns a method takes, in words."""
+    words = ["nominal (with a hierarchy)" if kind == "hierarchy" else kind for kind in entry.kinds]
+    return f"{entry.id} takes {' and '.join(words)} columns"
+
+
+def _columns_for(step: Step, work: _Work) -> tuple[str, ...]:
+    """The columns of a step: those it names, else those meant for it."""
+    entry, table = step.entry, work.table
     require_columns(step.per_column, table.names, where=f"{entry.id}: the parameter of column")
+    if len(table) == 0:
+        raise TableError("the table has no records")
     if entry.works_on == "records":
-        if len(table) == 0:
-            raise TableError("the table has no records")
-        return table.names
+        return tuple(name for name in table.names if name not in work.dropped)
     given = tuple(step.parameters.get("given", ()))
     for name in table.usable(given) if given else ():
-        if table.cells(name).kind not in entry.kinds:
+        if not _taken(entry, work, name):
             raise TableError(f"column {name}: given columns must be {' or '.join(entry.kinds)}")
-    takes = f"{entry.id} takes {' and '.join(entry.kinds)} columns"
     if step.columns is None:
-        candidates = masked if entry.post and masked else table.usable()
-        chosen = tuple(name for name in candidates if table.cells(name).kind in entry.kinds and name not in given)
-        if not chosen and given:
-            raise ParameterError(f"{entry.id}: given names all columns, so there is none left to mask")
-        if not chosen:
-            raise TableError(f"no usable column: {takes}, and there is none")
+        chosen = _meant(step, work, given)
     else:
-        chosen = table.usable(step.columns)
+        require_columns(step.columns, table.names)
+        chosen = tuple(step.columns) if entry.works_on == "names" else table.usable(step.columns)
         for name in chosen:
+            if name in work.dropped:
+                raise ParameterError(f"{entry.id}: column {name} was dropped by an earlier step")
             if name in given:
                 raise ParameterError(f"{entry.id}: column {name} cannot be both given and masked")
-            if table.cells(name).kind not in entry.kinds:
-                raise TableError(f"column {name}: {takes}, and this one is {table.cells(name).kind}")
+            if entry.works_on != "names" and not _taken(entry, work, name):
+                raise TableError(f"column {name}: {said_of_kinds(entry)}, and this one is {work.current(name).kind}")
     for name in step.per_column:
         if name not in chosen:
             raise ParameterError(f"{entry.id}: column {name} has its own parameter but is not masked by this step")
     for name in chosen:
         step.bound(name)
     return chosen
+
+
+def _taken(entry: Method, work: _Work, name: str) -> bool:
+    kind = work.changed[name].kind if name in work.changed else work.table.cells(name).kind
+    hierarchy = name in (work.table.schema.hierarchies or {})
+    return takes(entry, kind, hierarchy=hierarchy)
+
+
+def _meant(step: Step, work: _Work, given: Sequence[str]) -> tuple[str, ...]:
+    """The columns of a step that names none: by role, those masked so far, or all that the method takes."""
+    entry, table = step.entry, work.table
+    candidates: Iterable[str]
+    if entry.role is not None:
+        candidates = table.schema.with_role(entry.role)
+        if not candidates:
+            raise ParameterError(
+                f"{entry.id}: no column was given the role {entry.role}: --role NAME={entry.role}, or name the columns"
+            )
+        candidates = [name for name in table.names if name in candidates]
+    elif entry.post and work.changed:
+        candidates = work.changed
+    elif "numeric" not in entry.kinds:
+        candidates = [name for name in table.names if _is_category(table, name)]
+    else:
+        candidates = table.usable()
+    candidates = [name for name in candidates if name not in work.dropped and name not in given]
+    chosen = tuple(name for name in candidates if entry.works_on == "names" or _taken(entry, work, name))
+    if not chosen and given:
+        raise ParameterError(f"{entry.id}: given names all columns, so there is none left to mask")
+    if not chosen:
+        raise TableError(f"no usable column: {said_of_kinds(entry)}, and there is none")
+    if "hierarchy" in entry.kinds:
+        left = [name for name in candidates if name not in chosen and table.cells(name).kind == "nominal"]
+        if left:
+            work.notes.append(f"{entry.id} leaves nominal columns without a hierarchy as they are: {listing(left)}")
+    return chosen
+
+
+def _is_category(table: Table, name: str) -> bool:
+    """Whether a method for categories works on a column unasked: not on an identifier, nor on none's business."""
+    column = table.columns[name]
+    if (table.schema.roles or {}).get(name) in UNMASKED_ROLES or table.cells(name).doubtful:
+        return False
+    named = (table.schema.roles or {}).get(name) is not None
+    return column.kind != "numeric" and (named or not column.looks_like_identifier) and column.missing < len(table)

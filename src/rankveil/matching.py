@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from rankveil import orders
+from rankveil.categories import Categories
+from rankveil.columns import label_text
 from rankveil.errors import PairError, TableError, listing
-from rankveil.table import Table
+from rankveil.table import Schema, Table, label_counts
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -46,37 +50,158 @@ def common_columns(
                 )
     if not names:
         raise TableError("no usable column is left to compare")
-    for name in names:
-        if masked.cells(name).kind == "nominal":
-            why, kind = masked.cells(name).why or "text", original.cells(name).kind
-            raise PairError(f"column {name}: {kind} in the original but not in the masked table ({why})")
     others = [name for name in original.names if name not in names and name not in aside]
     if others:
         notes.append(f"not compared: {listing(others, most=10)}")
     return names
 
 
-def with_orders_of(original: Table, masked: Table) -> Table:
-    """The masked table with the levels of the original's ordinal columns, so that codes mean the same."""
-    levels = {
-        name: original.cells(name).levels
-        for name in original.names
-        if name in masked.names and original.cells(name).levels
-    }
-    if not levels:
+def read_alike(original: Table, masked: Table) -> Table:
+    """The masked table with the kinds and the levels of the original's columns, so that values mean the same."""
+    levels, kinds = dict(masked.schema.levels or {}), dict(masked.schema.kinds or {})
+    for name in original.names:
+        if name not in masked.names:
+            continue
+        cells = original.cells(name)
+        if cells.levels and name not in (original.schema.hierarchies or {}):
+            levels[name] = cells.levels
+        elif cells.kind == "nominal" and masked.cells(name).kind != "nominal":
+            kinds[name] = "nominal"
+    if levels == (masked.schema.levels or {}) and kinds == (masked.schema.kinds or {}):
         return masked
-    return Table(masked.native, schema=replace(masked.schema, levels=levels), decimal=masked.decimal)
+    return Table(masked.native, schema=replace(masked.schema, levels=levels, kinds=kinds), decimal=masked.decimal)
+
+
+def shared_categories(original: Table, masked: Table, name: str) -> Categories | None:
+    """What the values of a column stand for in both tables; None for numbers."""
+    if not original.labels(name):
+        return None
+    known = original.categories(name)
+    if original.cells(name).kind != "nominal" or name not in masked.names or masked is original:
+        return known
+    there = set(known.labels)
+    return known.extended([label for label in label_counts(masked.cells(name))[0] if label not in there])
+
+
+def masked_values(
+    original: Table, masked: Table, name: str, categories: Categories | None, notes: list[str]
+) -> Array:
+    """A masked column as values that mean what the original's mean."""
+    cells, first = masked.cells(name), original.cells(name)
+    if first.kind == "nominal":
+        assert categories is not None
+        values = masked.codes(name, categories)
+        strangers = [label for label, count in zip(categories.labels, categories.counts, strict=True) if not count]
+        if strangers:
+            lost = [label for label in strangers if categories.hierarchy and label not in categories.hierarchy]
+            known = f", {listing(lost)} not in its hierarchy and so as far as can be from all others" if lost else ""
+            notes.append(f"column {name}: categories only in the masked table: {listing(strangers)}{known}")
+        return values
+    if first.levels and categories is not None and name in (original.schema.hierarchies or {}):
+        return _in_levels(masked, name, categories, original, notes)
+    if cells.kind == "nominal" and not first.levels:
+        return _from_bands(masked, name, first.kind, notes)
+    if first.temporal != cells.temporal and (first.temporal is None) != (cells.temporal is None):
+        raise PairError(f"column {name}: dates or times in one table and numbers in the other")
+    if first.temporal is not None and first.temporal != cells.temporal:
+        raise PairError(f"column {name}: {first.temporal} in the original, {cells.temporal} in the masked table")
+    return masked.values(name)
+
+
+def _from_bands(masked: Table, name: str, kind: str, notes: list[str]) -> Array:
+    """Bands of numbers (20-29, [20,30), 65+) at their middles, where the original has numbers."""
+    labels, _ = label_counts(masked.cells(name))
+    middles = {label: orders.middle(label) for label in labels}
+    if any(middle is None for middle in middles.values()):
+        why = masked.cells(name).why or "text"
+        raise PairError(
+            f"column {name}: {kind} in the original but not in the masked table ({why}); leave it out with --columns"
+        )
+    notes.append(f"column {name}: the masked values are bands of numbers, taken at their middles")
+    made = Categories(tuple(labels), np.zeros(len(labels)), True, places=np.array([middles[word] for word in labels]))
+    return masked.codes(name, made)
+
+
+def _in_levels(masked: Table, name: str, levels: Categories, original: Table, notes: list[str]) -> Array:
+    """Levels of an ordinal column, and groups of its hierarchy at the mean place of their levels."""
+    hierarchy = (original.schema.hierarchies or {})[name]
+    labels, _ = label_counts(masked.cells(name))
+    places: list[float] = []
+    for label in labels:
+        below = [place for place, level in enumerate(levels.labels) if label in hierarchy.path(level)]
+        if not below:
+            raise PairError(f"column {name}: {label!r} is neither one of its levels nor in its hierarchy")
+        places.append(float(np.mean(below)))
+    if set(labels) - set(levels.labels):
+        notes.append(f"column {name}: groups of levels stand at the mean place of their levels")
+    return masked.codes(name, Categories(tuple(labels), np.zeros(len(labels)), True, places=np.array(places)))
 
 
 def matrix(table: Table, names: Sequence[str], *, what: str) -> Array:
     """The columns as numbers, missing cells as NaN; an error says in which table it is."""
-    made = np.empty((len(table), len(names)), order="F")
+    return stacked([partial(table.values, name) for name in names], rows=len(table), what=what)
+
+
+def stacked(columns: Sequence[Callable[[], Array]], *, rows: int, what: str) -> Array:
+    """Columns side by side; an error says in which table it is."""
+    made = np.empty((rows, len(columns)), order="F")
     try:
-        for j, name in enumerate(names):
-            made[:, j] = table.values(name)
+        for j, column in enumerate(columns):
+            made[:, j] = column()
     except TableError as error:
         raise TableError(f"{what} table, {error}") from None
     return made
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What the roles that were given say of the records of one table, all of them, in their order."""
+
+    quasi: Mapping[str, Array] = field(default_factory=dict)
+    """Quasi-identifiers, by name; equal values are equal numbers, and missing ones NaN."""
+    confidential: Mapping[str, Array] = field(default_factory=dict)
+    survey: Array | None = None
+    """The weight of every record."""
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """The kinds of the confidential columns."""
+
+
+def known_of(original: Table, masked: Table) -> tuple[Known, Known]:
+    """What is known of the original's records and of the masked ones; a column that was dropped is no longer known."""
+    sides: tuple[dict[str, dict[str, Array]], ...] = ({}, {})
+    for what, role in (("quasi", "quasi-identifier"), ("confidential", "confidential")):
+        for side in sides:
+            side[what] = {}
+        for name in original.schema.with_role(role):
+            if original.cells(name).kind == "nominal" and name in masked.names:
+                shared = shared_categories(original, masked, name)
+                assert shared is not None
+                sides[0][what][name] = original.values(name)
+                sides[1][what][name] = masked.codes(name, shared)
+                continue
+            for side, table in zip(sides, (original, masked), strict=True):
+                if name in table.names:
+                    side[what][name] = _told_apart(table, name)
+    weights = original.weight, original.weight
+    if weights[0] is not None:
+        name = original.schema.with_role("weight")[0]
+        own = Table(masked.native, schema=Schema(roles={name: "weight"}), decimal=masked.decimal)
+        weights = weights[0], own.weight if name in masked.names else _same_length(weights[0], masked)
+    kinds = {name: original.cells(name).kind for name in original.schema.with_role("confidential")}
+    first, second = (Known(**side, survey=weight, kinds=kinds) for side, weight in zip(sides, weights, strict=True))
+    return first, second
+
+
+def _same_length(weight: Array | None, masked: Table) -> Array | None:
+    """The original's weights, where the masked table has none of its own and as many records."""
+    return weight if weight is not None and weight.size == len(masked) else None
+
+
+def _told_apart(table: Table, name: str) -> Array:
+    """Numbers that are equal where the cells are."""
+    if table.cells(name).kind == "nominal":
+        return table.codes(name, table.categories(name))
+    return table.values(name)
 
 
 def match_key(original: Table, masked: Table, key: str, notes: list[str]) -> tuple[Rows, Rows]:
@@ -90,7 +215,7 @@ def match_key(original: Table, masked: Table, key: str, notes: list[str]) -> tup
             raise PairError(f"key {key}: missing in row {np.flatnonzero(cells.missing)[0] + 1} of the {what} table")
         if pa.types.is_nested(cells.cells.type):
             raise PairError(f"key {key}: {cells.why or 'its values'}; a key is a number or a text")
-        text = _key_text(cells.cells)
+        text = label_text(cells.cells)
         counted = pc.value_counts(text)
         twice = counted.field("values").filter(pc.greater(counted.field("counts"), 1))
         if len(twice):
@@ -112,18 +237,6 @@ def match_key(original: Table, masked: Table, key: str, notes: list[str]) -> tup
         if count:
             notes.append(f"{count} {what} records have no partner with the same {key} and are left out")
     return rows_x, rows_y
-
-
-def _key_text(cells: pa.Array) -> pa.Array:
-    """Keys as text, whole decimals like whole numbers, so that 7 and 7.0 are the same key."""
-    if pa.types.is_floating(cells.type):
-        values = cells.to_numpy(zero_copy_only=False)
-        if np.all(values == np.rint(values)) and np.all(np.abs(values) < 2.0**53):
-            cells = pa.array(values.astype(np.int64))
-    text = cells.cast(pa.string())
-    if pc.all(pc.match_substring_regex(text, r"^[+-]?[0-9]+[.,]0*$"), min_count=0).as_py():
-        text = pc.replace_substring_regex(text, r"[.,]0*$", "")
-    return text
 
 
 @dataclass(eq=False, repr=False)
@@ -165,7 +278,7 @@ def domains(original: Table, masked: Table, by: str, *, mapping: bool) -> Domain
 
 def _labels(table: Table, name: str) -> pa.Array:
     cells = table.cells(name)
-    text = _key_text(cells.cells) if not pa.types.is_nested(cells.cells.type) else None
+    text = label_text(cells.cells) if not pa.types.is_nested(cells.cells.type) else None
     if text is None:
         raise PairError(f"column {name}: its values are no labels to form subdomains by")
     return pc.if_else(pa.array(cells.missing), pa.scalar(_MISSING), text)

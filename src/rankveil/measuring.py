@@ -14,13 +14,16 @@ import numpy as np
 
 from rankveil import catalogue
 from rankveil.catalogue import Measure, Value, get_measure
-from rankveil.errors import NotApplicableError, ParameterError
+from rankveil.errors import NotApplicableError, ParameterError, listing
 from rankveil.execute import in_threads
 from rankveil.pairing import Pair
 from rankveil.views import Column, View
 
 _SLACK = 1e-9
 """By so much a value may leave its bounds: rounding."""
+
+_OF_ROLES = tuple(f"{fact}_{side}" for fact in ("quasi", "confidential", "survey") for side in ("x", "y"))
+"""What measures can ask of the roles that were given, for all records of a table; also `confidential_kinds`."""
 
 Settings = Mapping[str, Mapping[str, Any]]
 
@@ -37,7 +40,7 @@ class Measuring:
             get_measure(name).bind(given)
         self.pair = pair
         self._settings = settings or {}
-        self._target = None if target is None else pair.names.index(target)
+        self._target = target
         self._nearest = nearest and pair.mapping == "none"
         self._done: dict[str, Value | str] = {}
 
@@ -67,42 +70,63 @@ class Measuring:
         return values, not_applicable
 
     def _compute(self, entry: Measure) -> Value:
-        view, notes = self._view(entry)
+        pair, notes = self._pair(entry)
+        view, more = self._view(entry, pair)
         if entry.per == "table":
-            made = self._run(entry, view, "table")
+            made = self._run(entry, pair, view, "table")
         else:
-            made = self._per_attribute(entry, self._columns(view))
+            made = self._per_attribute(entry, pair, self._columns(pair, view))
         parts = [need for need in entry.needs if need in catalogue.measures()]
         said = [f"{part}: {note}" for part in parts for note in self.value(part).notes]
-        everything = tuple(dict.fromkeys((*notes, *made.notes, *said)))
+        everything = tuple(dict.fromkeys((*notes, *more, *made.notes, *said)))
         return Value(made.value, made.details, everything)
 
-    def _view(self, entry: Measure) -> tuple[View, tuple[str, ...]]:
-        if entry.mapping and self.pair.mapping == "none":
+    def _pair(self, entry: Measure) -> tuple[Pair, tuple[str, ...]]:
+        """The columns that a measure takes, and which others were left out."""
+        pair = self.pair.of_kinds(entry.kinds)
+        if pair is None:
+            raise NotApplicableError(f"it needs a column that is {' or '.join(entry.kinds)}, and there is none")
+        if pair is self.pair:
+            return pair, ()
+        left = [name for name in self.pair.names if name not in pair.names]
+        return pair, (f"it takes {' and '.join(entry.kinds)} columns; left out: {listing(left, most=10)}", *pair.notes)
+
+    def _view(self, entry: Measure, pair: Pair) -> tuple[View, tuple[str, ...]]:
+        if entry.mapping and pair.mapping == "none":
             if not (self._nearest and entry.family == "loss"):
                 raise NotApplicableError("it needs to know which masked record derives from which original one")
-            return self.pair.nearest, ("each masked record is paired with the nearest original one",)
-        return (self.pair.table if entry.equal else self.pair.whole), ()
+            return pair.nearest, ("each masked record is paired with the nearest original one",)
+        return (pair.table if entry.equal else pair.whole), ()
 
-    def _columns(self, view: View) -> Sequence[Column]:
-        if view is self.pair.table:
-            return self.pair.columns
-        return [Column(view, j) for j in range(len(self.pair.names))]
+    def _columns(self, pair: Pair, view: View) -> Sequence[Column]:
+        if view is pair.table:
+            return pair.columns
+        return [Column(view, j) for j in range(len(pair.names))]
 
-    def _run(self, entry: Measure, view: View | Column, name: str) -> Value:
+    def _run(self, entry: Measure, pair: Pair, view: View | Column, name: str) -> Value:
         if len(view) == 0:
             raise NotApplicableError("no record has the values that it needs")
         data = [self._need(need, view) for need in entry.needs]
+        if self._target is not None and self._target not in pair.names:
+            raise NotApplicableError(f"the target {self._target} is not a column that it takes")
+        places = range(len(pair.names)) if entry.per == "table" else [pair.names.index(name)]
         made = entry(
             *data,
-            rng=self.pair.seed.stream("measure", entry.id, name),
-            names=self.pair.names,
-            target=self._target,
+            rng=pair.seed.stream("measure", entry.id, name),
+            names=pair.names,
+            target=None if self._target is None else pair.names.index(self._target),
+            kinds=tuple(pair.kinds[j] for j in places),
+            categories=tuple(pair.categories[j] for j in places),
             **self._settings.get(entry.id, {}),
         )
         return made if isinstance(made, Value) else Value(float(made))
 
     def _need(self, need: str, view: View | Column) -> Any:
+        if need == "confidential_kinds":
+            return self.pair.known[0].kinds
+        if need in _OF_ROLES:
+            fact, _, side = need.rpartition("_")
+            return getattr(self.pair.known[side == "y"], fact)
         if need not in catalogue.measures():
             return getattr(view, need)
         try:
@@ -110,20 +134,20 @@ class Measuring:
         except NotApplicableError as why:
             raise NotApplicableError(f"{need} does not apply: {why}") from None
 
-    def _per_attribute(self, entry: Measure, columns: Sequence[Column]) -> Value:
+    def _per_attribute(self, entry: Measure, pair: Pair, columns: Sequence[Column]) -> Value:
         """Every attribute on its own records; the headline is their mean, maximum or minimum."""
-        names = self.pair.names
+        names = pair.names
 
         def attempt(j: int) -> Value | str:
             try:
-                return self._run(entry, columns[j], names[j])
+                return self._run(entry, pair, columns[j], names[j])
             except NotApplicableError as why:
                 return str(why)
 
         for need in entry.needs:  # what all columns share is computed before threads ask for it
-            if need not in catalogue.measures() and len(columns[0]):
-                getattr(columns[0], need)
-        made = in_threads(attempt, range(len(names)), size=self.pair.x.size)
+            if len(columns[0]):
+                self._need(need, columns[0])
+        made = in_threads(attempt, range(len(names)), size=pair.x.size)
         done = {name: value for name, value in zip(names, made, strict=True) if isinstance(value, Value)}
         skipped = {name: value for name, value in zip(names, made, strict=True) if isinstance(value, str)}
         if not done:
@@ -134,9 +158,9 @@ class Measuring:
         for key in next(iter(done.values())).details:
             details[key] = {name: value.details[key] for name, value in done.items()}
         lengths = {name: len(column) for name, column in zip(names, columns, strict=True)}
-        if self.pair.mapping != "none" and any(length != len(self.pair) for length in lengths.values()):
+        if pair.mapping != "none" and any(length != len(pair) for length in lengths.values()):
             details["records"] = lengths
-            details["left_out"] = {name: len(self.pair) - length for name, length in lengths.items()}
+            details["left_out"] = {name: len(pair) - length for name, length in lengths.items()}
         if skipped:
             details["not_applicable"] = skipped
         notes = [f"column {name} left out: {why}" for name, why in skipped.items()]

@@ -1,9 +1,13 @@
-"""Population moments that do not overflow: of values like 1e300, and of 1e-300 beside 1e12."""
+"""Population moments that do not overflow: of values like 1e300, and of 1e-300 beside 1e12.
+
+Records may have weights: one of weight w counts as w equal records, and one of weight 0 is no part of the population.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,33 +24,109 @@ def scale_of(x: Array) -> float:
     return float(2.0 ** min(max(int(np.frexp(largest)[1]), -1000), 1023))
 
 
-def mean(x: Array) -> float:
+def mean(x: Array, weight: Array | None = None) -> float:
     """The mean.
 
     >>> mean(np.array([1e308, 1e308]))
     1e+308
+    >>> mean(np.array([1.0, 5.0]), np.array([3.0, 1.0]))
+    2.0
     """
+    x, weight = counted(x, weight)
     if is_constant(x):
         return float(x[0])
     scale = scale_of(x)
-    return float(np.mean(x / scale)) * scale
+    return average(x / scale, weight) * scale
 
 
-def standard_deviation(x: Array) -> float:
+def standard_deviation(x: Array, weight: Array | None = None) -> float:
     """The population standard deviation, exactly 0 for a constant column.
 
     >>> standard_deviation(np.array([0.1, 0.1, 0.1]))
     0.0
     """
+    x, weight = counted(x, weight)
     if is_constant(x):
         return 0.0
     scale = scale_of(x)
-    return float(np.std(x / scale)) * scale
+    if weight is None:
+        return float(np.std(x / scale)) * scale
+    scaled = x / scale
+    return math.sqrt(average(np.square(scaled - average(scaled, weight)), weight)) * scale
 
 
 def is_constant(x: Array) -> bool:
     """Whether all values are the same."""
     return x.size == 0 or bool(np.all(x == x[0]))
+
+
+def counted(x: Array, weight: Array | None) -> tuple[Array, Array | None]:
+    """The records (values, or rows of a table) whose weight is above 0, and their weights."""
+    if weight is None or bool(np.all(weight > 0)):
+        return x, weight
+    return x[weight > 0], weight[weight > 0]
+
+
+def average(values: NDArray[Any], weight: Array | None = None) -> float:
+    """The mean of numbers of ordinary size, such as a share of the records; with weights, of those they stand for.
+
+    >>> average(np.array([True, False]), np.array([3.0, 1.0]))
+    0.75
+    """
+    if weight is None:
+        return float(np.mean(values))
+    unit = weight / scale_of(weight)
+    return float(np.sum(values * unit)) / float(np.sum(unit))
+
+
+def effective_size(x: NDArray[Any], weight: Array | None = None) -> float:
+    """How many records of equal weight say as much as these: (sum w)^2 / sum w^2 (Kish 1965), or their number.
+
+    >>> effective_size(np.zeros(3), np.array([2.0, 2.0, 0.0]))
+    2.0
+    """
+    if weight is None:
+        return float(len(x))
+    unit = weight / scale_of(weight)
+    return float(np.sum(unit)) ** 2 / float(np.sum(np.square(unit)))
+
+
+def quantiles(ordered: Array, shares: Array, weight: Array | None = None) -> Array:
+    """The quantiles of sorted values, linear between them and the same as they where two are equal.
+
+    Of n values, share q lies at place q (n - 1). Weights that are whole numbers count repeated values. Others lay the
+    values end to end, each as long as its weight, and a quantile is the mean over a piece of length 1 (or of the mean
+    weight, if that is less) that starts at q (total - length): for whole numbers that is the same.
+
+    >>> quantiles(np.array([1.0, 2.0, 4.0]), np.array([0.25, 0.75]))
+    array([1.5, 3. ])
+    >>> quantiles(np.array([1.0, 4.0]), np.array([0.5]), np.array([2.0, 2.0]))
+    array([2.5])
+    """
+    ordered, weight = counted(ordered, weight)
+    if weight is not None:
+        return _weighted_quantiles(ordered, shares, weight)
+    place = shares * (len(ordered) - 1)
+    before = np.floor(place).astype(np.intp)
+    low, high = ordered[before], ordered[np.minimum(before + 1, len(ordered) - 1)]
+    part = place - before
+    found: Array = np.clip((1 - part) * low + part * high, low, high)
+    return found
+
+
+def _weighted_quantiles(ordered: Array, shares: Array, weight: Array) -> Array:
+    upto = np.cumsum(weight)
+    length = min(1.0, float(upto[-1]) / len(upto))
+    start = shares * (upto[-1] - length)
+    first = np.minimum(np.searchsorted(upto, start, side="right"), len(upto) - 1)
+    last = np.clip(np.searchsorted(upto, start + length, side="left"), first, len(upto) - 1)
+    found: Array = ordered[first]
+    for k in np.flatnonzero(ordered[last] > ordered[first]):
+        piece = slice(first[k], last[k] + 1)
+        parts = np.diff(np.clip(upto[piece], start[k], start[k] + length), prepend=start[k])
+        value = np.sum(parts / np.sum(parts) * ordered[piece])
+        found[k] = np.clip(value, ordered[first[k]], ordered[last[k]])
+    return found
 
 
 def of_replicates(values: Sequence[float]) -> tuple[float, float, float]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankveil.execute import in_threads
-from rankveil.moments import mean, scale_of, standard_deviation
+from rankveil.moments import counted, mean, scale_of, standard_deviation
 from rankveil.seeds import Stream
 
 Array = NDArray[np.float64]
@@ -58,19 +58,23 @@ class Standardised:
         return by_column(lambda j: self.mean[j] + self.spread[j] * z[:, j], shape=z.shape)
 
 
-def standardised(x: Array) -> Standardised:
-    """(x - mean) / sd for every column, with population moments.
+def standardised(x: Array, weight: Array | None = None) -> Standardised:
+    """(x - mean) / sd for every column, with population moments, weighted when there are weights.
 
     >>> standardised(np.array([[1.0, 7.0], [3.0, 7.0]])).z
     array([[-1.,  0.],
            [ 1.,  0.]])
     """
+    counts, weights = counted(x, weight)
+    if counts is not x:
+        made = standardised(counts, weights)
+        return Standardised(made.applied(x), made.mean, made.spread)
     centre, spread = np.empty(x.shape[1]), np.empty(x.shape[1])
 
     def column(j: int) -> Array:
         scale = scale_of(x[:, j])  # the difference of two numbers near the largest would overflow
         scaled = x[:, j] / scale
-        middle, width = mean(scaled), standard_deviation(scaled)
+        middle, width = mean(scaled, weight), standard_deviation(scaled, weight)
         centre[j], spread[j] = middle * scale, width * scale
         return (scaled - middle) / width if width > 0 else np.zeros(x.shape[0])
 
@@ -130,11 +134,23 @@ def combined(a: Array, weights: Array) -> Array:
     return by_column(column, shape=(a.shape[0], weights.shape[1]))
 
 
-def correlation(z: Array) -> Array:
+def correlation(z: Array, weight: Array | None = None) -> Array:
     """The correlations of standardised columns; those of a constant column, with itself too, are 0."""
-    found: Array = np.clip(gram(z, z) / max(z.shape[0], 1), -1.0, 1.0)
+    if weight is None:
+        means = gram(z, z) / max(z.shape[0], 1)
+    else:
+        weighed = weighted(z, weight)
+        means = gram(weighed, weighed)
+    found: Array = np.clip(means, -1.0, 1.0)
     np.fill_diagonal(found, z.any(axis=0))
     return found
+
+
+def weighted(z: Array, weight: Array) -> Array:
+    """Every record times the root of its share of all weight: sums of products become weighted means of them."""
+    unit = weight / scale_of(weight)
+    factor = np.sqrt(unit / np.sum(unit))
+    return by_column(lambda j: z[:, j] * factor, shape=z.shape)
 
 
 def covariance(x: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +12,20 @@ from numpy.typing import NDArray
 
 from rankveil.errors import PairError, listing
 from rankveil.linkage import Linker
-from rankveil.matching import Domains, common_columns, domains, match_key, matrix, with_orders_of
+from rankveil.categories import Categories
+from rankveil.matching import (
+    Domains,
+    Known,
+    common_columns,
+    domains,
+    known_of,
+    masked_values,
+    match_key,
+    matrix,
+    read_alike,
+    shared_categories,
+    stacked,
+)
 from rankveil.seeds import Seed
 from rankveil.table import Table
 from rankveil.views import Column, Side, View
@@ -39,9 +52,55 @@ class Pair:
     by: Domains | None = None
     beside: Pair | None = None
     """A pair with the same original, whose ranks and moments serve here too."""
+    kinds: tuple[str, ...] = ()
+    """The kind of each column; numeric all of them when nothing is said."""
+    categories: tuple[Categories | None, ...] = ()
+    """What the values of each column stand for; None for numbers."""
+    known: tuple[Known, Known] = (Known(), Known())
+    """What given roles say of all records of the original and of the masked table."""
+    everything: tuple[Array, Array] | None = None
+    """All records of both tables, complete or not, where they do not correspond."""
+
+    def __post_init__(self) -> None:
+        self.kinds = self.kinds or ("numeric",) * len(self.names)
+        self.categories = self.categories or (None,) * len(self.names)
+        self._parts: dict[tuple[str, ...], Pair] = {}
 
     def __len__(self) -> int:
         return len(self.x)
+
+    def of_kinds(self, kinds: Sequence[str]) -> Pair | None:
+        """The pair on the columns of some kinds, and on the records that are complete in those; None if none is."""
+        names = tuple(name for name, kind in zip(self.names, self.kinds, strict=True) if kind in kinds)
+        if names == self.names:
+            return self
+        if names and names not in self._parts:
+            self._parts[names] = self._part([self.names.index(name) for name in names])
+        return self._parts.get(names)
+
+    def _part(self, places: list[int]) -> Pair:
+        names, kinds = (tuple(each[j] for j in places) for each in (self.names, self.kinds))
+        categories = tuple(self.categories[j] for j in places)
+        if self.everything is not None:
+            x, y = (np.asfortranarray(each[:, places]) for each in self.everything)
+            rows_x, rows_y = np.arange(len(x)), np.arange(len(y))
+            made = _unpaired(names, x, y, rows_x, rows_y, seed=self.seed, notes=[], by=self.by, known=self.known)
+            return replace(made, kinds=kinds, categories=categories)
+        return replace(
+            self,
+            names=names,
+            x=np.asfortranarray(self.x[:, places]),
+            y=np.asfortranarray(self.y[:, places]),
+            kinds=kinds,
+            categories=categories,
+            beside=None if self.beside is None else self.beside.of_kinds(tuple(dict.fromkeys(kinds))),
+        )
+
+    @property
+    def rankings(self) -> dict[str, str]:
+        """By what the categories of a column are ordered, for those that are no numbers."""
+        found = zip(self.names, self.categories, strict=True)
+        return {name: categories.ranking for name, categories in found if categories is not None}
 
     @cached_property
     def complete(self) -> NDArray[np.bool_]:
@@ -106,7 +165,9 @@ class Pair:
         assert by.masked is not None
         x, y, original, masked = self.unsampled or (self.x, self.y, self.original, self.masked)
         ours, theirs = by.original[original] == code, by.masked[masked] == code
-        return _unpaired(self.names, x[ours], y[theirs], original[ours], masked[theirs], seed=self.seed, notes=[])
+        parts = x[ours], y[theirs], original[ours], masked[theirs]
+        made = _unpaired(self.names, *parts, seed=self.seed, notes=[], known=self.known)
+        return replace(made, kinds=self.kinds, categories=self.categories, everything=None)
 
     def _view(self, columns: slice, rows: NDArray[np.bool_]) -> View:
         x, y = self.x[:, columns], self.y[:, columns]
@@ -125,14 +186,19 @@ class Pair:
         paired: bool | None = None,
     ) -> View:
         return View(
-            Side(x),
-            Side(y),
+            Side(x, weight=self._weight(0, original)),
+            Side(y, weight=self._weight(1, masked)),
             names=names,
             original=original,
             masked=masked,
             paired=self.mapping != "none" if paired is None else paired,
             seed=self.seed,
         )
+
+
+    def _weight(self, side: int, rows: Rows) -> Array | None:
+        survey = self.known[side].survey
+        return None if survey is None else survey[rows]
 
 
 def pair(
@@ -155,26 +221,41 @@ def pair(
     notes: list[str] = []
     if sum((key is not None, order is not None, not mapping)) > 1:
         raise PairError("give one of key, secret and no mapping: they contradict each other")
-    masked = with_orders_of(original, masked)
+    masked = read_alike(original, masked)
     aside = [key] if key is not None else []
     if by is not None and by not in masked.names:
         aside.append(by)
     names = common_columns(original, masked, columns, aside, notes)
     grouped = None if by is None else domains(original, masked, by, mapping=mapping)
-    y = matrix(masked, names, what="masked")
+    shared = tuple(shared_categories(original, masked, name) for name in names)
+    of_masked = [
+        partial(masked_values, original, masked, name, categories, notes)
+        for name, categories in zip(names, shared, strict=True)
+    ]
+    y = stacked(of_masked, rows=len(masked), what="masked")
+    what: dict[str, Any] = {
+        "kinds": tuple(original.cells(name).kind for name in names),
+        "categories": shared,
+        "known": known_of(original, masked),
+    }
     rows_x, rows_y = np.arange(len(original)), np.arange(len(masked))
     if not mapping:
         x = matrix(original, names, what="original")
-        return _unpaired(names, x, y, rows_x, rows_y, seed=seed, notes=notes, by=grouped)
+        made = _unpaired(names, x, y, rows_x, rows_y, seed=seed, notes=notes, by=grouped, known=what["known"])
+        if what["known"][0].survey is not None and what["known"][1].survey is None:
+            notes.append("the masked table has no weights: its records count once each")
+        return replace(made, **what)
     how: Mapping_ = "rows"
     if key is not None:
         how = "key"
         rows_x, rows_y = match_key(original, masked, key, notes)
     elif order is not None:
         how = "secret"
-        if order.size != len(masked) or len(original) != len(masked):
+        if order.size != len(masked) or order.max(initial=-1) >= len(original):
             raise PairError(f"the secret maps {order.size} records, the files have {len(original)} and {len(masked)}")
         rows_x = order
+        if order.size < len(original):
+            notes.append(f"{len(original) - order.size} of the {len(original)} original records are not in the release")
     elif len(original) != len(masked):
         raise PairError(
             f"the original has {len(original)} records and the masked table {len(masked)}; "
@@ -183,7 +264,12 @@ def pair(
     if beside is not None and (beside.names != names or not np.array_equal(beside.original, rows_x)):
         beside = None
     x = beside.x if beside is not None else _rows(matrix(original, names, what="original"), rows_x)
-    made = Pair(names, x, _rows(y, rows_y), rows_x, rows_y, how, seed, notes, by=grouped, beside=beside)
+    first, second = what["known"]
+    if first.survey is not None and second.survey is None:  # a masked record has its original's weight
+        weight = np.zeros(len(masked))
+        weight[rows_y] = first.survey[rows_x]
+        what["known"] = (first, replace(second, survey=weight))
+    made = Pair(names, x, _rows(y, rows_y), rows_x, rows_y, how, seed, notes, by=grouped, beside=beside, **what)
     incomplete = len(made) - int(made.complete.sum())
     if incomplete == len(made):
         raise PairError("no record is complete in all the columns; choose others with --columns")
@@ -200,22 +286,22 @@ def reverse_map(original: Any, masked: Any, **matching: Any) -> Any:
     """
     declared = {name: matching.pop(name) for name in ("schema", "decimal") if name in matching}
     first = Table.of(original, **declared)
-    table = with_orders_of(first, Table.of(masked, **declared))
+    table = read_alike(first, Table.of(masked, **declared))
     both = pair_tables(first, table, **matching)
     if both.mapping == "none" and len(both) != len(table):
         raise PairError("reverse mapping needs as many original records as masked ones")
     replaced = {}
     for name, view in zip(both.names, both.columns, strict=True):
-        y, z = table.values(name), np.full(len(table), np.nan)
+        y, z = table.cells(name).missing, np.full(len(table), np.nan)
         z[view.masked] = view.z
-        alone = np.flatnonzero(np.isnan(z) & ~np.isnan(y))
+        alone = np.flatnonzero(np.isnan(z) & ~y)
         if alone.size:
             raise PairError(
                 f"column {name}: masked rows {listing(alone + 1)} have no original value to take a rank's place from; "
                 "leave them out"
             )
         replaced[name] = z
-    return table.replaced(replaced)[0]
+    return table.replaced(replaced, labels={name: first.labels(name) for name in both.names})[0]
 
 
 def _rows(matrix: Array, rows: Rows) -> Array:
@@ -234,9 +320,11 @@ def _unpaired(
     seed: Seed,
     notes: list[str],
     by: Domains | None = None,
+    known: tuple[Known, Known] = (Known(), Known()),
 ) -> Pair:
     """Complete records of both sides; where as many are needed, the larger side sampled down, and said so."""
     sides = []
+    told: dict[str, Any] = {"by": by, "known": known, "everything": (x, y)}
     for what, values in (("original", x), ("masked", y)):
         rows = np.flatnonzero(~np.isnan(values).any(axis=1))
         if rows.size < values.shape[0]:
@@ -247,7 +335,7 @@ def _unpaired(
     whole = (_rows(x, sides[0]), _rows(y, sides[1]), original[sides[0]], masked[sides[1]])
     n = min(rows.size for rows in sides)
     if sides[0].size == sides[1].size:
-        return Pair(names, *whole, "none", seed, notes, by=by)
+        return Pair(names, *whole, "none", seed, notes, **told)
     for side, what in enumerate(("original", "masked")):
         rows = sides[side]
         if rows.size > n:
@@ -257,7 +345,7 @@ def _unpaired(
                 "drawn by the seed"
             )
     some = (_rows(x, sides[0]), _rows(y, sides[1]), original[sides[0]], masked[sides[1]])
-    return Pair(names, *some, "none", seed, notes, unsampled=whole, by=by)
+    return Pair(names, *some, "none", seed, notes, unsampled=whole, **told)
 
 
 def pair_tables(

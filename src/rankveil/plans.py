@@ -180,6 +180,10 @@ def make_step(method: str, given: Mapping[str, Any], *, columns: Sequence[str] |
     >>> make_step("additive_noise", {"alpha": 0.1, "alpha.INCOME": "0.3"}).per_column
     {'INCOME': {'alpha': 0.3}}
     """
+    given = dict(given)
+    if "columns" in given and "columns" not in get_method(method).parameters:  # --then 'drop:columns=A,B'
+        named = given.pop("columns")
+        columns = [word.strip() for word in named.split(",")] if isinstance(named, str) else named
     everywhere: dict[str, Any] = {}
     own: dict[str, dict[str, Any]] = {}
     for name, value in given.items():

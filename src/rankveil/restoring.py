@@ -10,34 +10,97 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from rankveil.columns import EXACT, Cells, is_number, to_arrow
+from rankveil.columns import EXACT, Cells, to_arrow
 
 Array = NDArray[np.float64]
 
 
-def put_back(cells: Cells, original: nw.Series[Any], masked: Array) -> tuple[nw.Series[Any], str | None]:
-    """The masked values in the column's own type, missing cells as they were; a note when that type changed."""
+def put_back(
+    cells: Cells, original: nw.Series[Any], masked: Array, *, labels: tuple[str, ...] = ()
+) -> tuple[nw.Series[Any], str | None]:
+    """The masked values in the column's own type; a note when that type changed.
+
+    `labels` are what the values are codes of. A cell that was missing and still is stays as it was written; one that is
+    missing now is empty.
+    """
+    gone = np.isnan(masked)
+    keep, blank = gone & cells.missing, gone & ~cells.missing
+    filled = np.where(gone, 0.0, masked) if gone.any() else masked
+    if labels:
+        return _labelled(cells, original, labels, filled.astype(np.int64), keep=keep, blank=blank)
+    if cells.temporal is not None:
+        return _moments(cells, original, filled, keep=keep, blank=blank)
     note = None
-    if cells.levels:
-        codes = np.where(cells.missing, 0, masked).astype(np.int64)
-        words = pa.array(cells.levels).take(pa.array(codes))
-        if is_number(cells.cells.type) and original.dtype.is_numeric():  # levels that are numbers: 3 < 1 < 2
-            return _merged(original, words.cast(cells.cells.type), original.dtype, keep=cells.missing), None
-        return _merged(original, words, _text_type(original.dtype), keep=cells.missing), None
-    filled = np.where(cells.missing, 0.0, masked) if cells.missing.any() else masked
     whole = cells.integral and bool(np.all(filled == np.rint(filled)) and np.all(np.abs(filled) < EXACT))
     if cells.integral and not whole:
         note = f"column {cells.name}: whole numbers became decimals; --then round keeps them whole"
     fresh = pa.array(filled.astype(np.int64) if whole else filled)
     if cells.is_text:
         texts = pc.replace_substring(fresh.cast(pa.string()), ".", cells.decimal)
-        return _merged(original, texts, _text_type(original.dtype), keep=cells.missing), note
+        return _merged(original, texts, _text_type(original.dtype), keep=keep, blank=blank), note
     dtype = _type_for(original.dtype, fresh)
     if original.dtype.is_decimal() and not dtype.is_decimal():
         note = f"column {cells.name}: fixed decimals became floating ones; --then round may keep them fixed"
     elif original.dtype.is_integer() and dtype.is_integer() and dtype != original.dtype:
         note = f"column {cells.name}: {original.dtype} cannot hold its masked values and became {dtype}"
-    return _merged(original, fresh, dtype, keep=cells.missing), note
+    return _merged(original, fresh, dtype, keep=keep, blank=blank), note
+
+
+def _labelled(
+    cells: Cells,
+    original: nw.Series[Any],
+    labels: tuple[str, ...],
+    codes: NDArray[np.int64],
+    *,
+    keep: NDArray[np.bool_],
+    blank: NDArray[np.bool_],
+) -> tuple[nw.Series[Any], str | None]:
+    """Labels in the column's own type where it can hold them, else as text."""
+    words = pa.array(labels, pa.string()).take(pa.array(codes))
+    if not cells.is_text and original.dtype not in (nw.Categorical, nw.Enum):
+        try:
+            typed = words.cast(cells.cells.type)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            note = f"column {cells.name}: its values became labels, which are text"
+            return _merged(original, words, nw.String(), keep=keep, blank=blank), note
+        return _merged(original, typed, original.dtype, keep=keep, blank=blank), None
+    return _merged(original, words, _text_type(original.dtype), keep=keep, blank=blank), None
+
+
+def _moments(
+    cells: Cells, original: nw.Series[Any], values: Array, *, keep: NDArray[np.bool_], blank: NDArray[np.bool_]
+) -> tuple[nw.Series[Any], str | None]:
+    """Dates and times from the whole numbers by which they are kept; what lies between is rounded."""
+    kind = cells.temporal
+    assert kind is not None
+    whole = np.rint(values)
+    unit = "days" if pa.types.is_date(kind) else "the units of its times"
+    note = None if np.array_equal(whole, values) else f"column {cells.name}: masked values were rounded to {unit}"
+    narrow = pa.types.is_date32(kind) or pa.types.is_time32(kind)
+    limits = np.iinfo(np.int32 if narrow else np.int64)
+    low, high = _limits(kind) if pa.types.is_time(kind) else (limits.min / 2, limits.max / 2)
+    kept = np.clip(whole, low, high)
+    if not np.array_equal(kept, whole):
+        many = int(np.sum(kept != whole))
+        note = f"column {cells.name}: {many} masked values were beyond what it can hold and were set to the nearest"
+    if pa.types.is_date64(kind):
+        kept = np.rint(kept / 86_400_000) * 86_400_000
+    fresh = pa.array(kept.astype(np.int64))
+    moments = (fresh.cast(pa.int32()) if narrow else fresh).cast(kind)
+    if cells.is_text:
+        first = cells.present[0].as_py() if len(cells.present) else ""
+        pattern = "%Y-%m-%d"
+        if not pa.types.is_date(kind):
+            pattern += f"{first[10:11] or ' '}%H:%M" + (":%S" if len(first) > 16 else "")
+        texts = pc.strftime(moments, format=pattern).cast(pa.string())
+        return _merged(original, texts, _text_type(original.dtype), keep=keep, blank=blank), note
+    return _merged(original, moments, original.dtype, keep=keep, blank=blank), note
+
+
+def _limits(kind: pa.DataType) -> tuple[float, float]:
+    """The first and the last moment of a day."""
+    per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[kind.unit]
+    return 0.0, 86_400.0 * per_second - 1
 
 
 def _text_type(dtype: nw.dtypes.DType) -> nw.dtypes.DType:
@@ -70,35 +133,53 @@ def _fits(dtype: nw.dtypes.DType, values: Array) -> bool:
 
 
 def _merged(
-    original: nw.Series[Any], fresh: pa.Array, dtype: nw.dtypes.DType, *, keep: NDArray[np.bool_]
+    original: nw.Series[Any],
+    fresh: pa.Array,
+    dtype: nw.dtypes.DType,
+    *,
+    keep: NDArray[np.bool_],
+    blank: NDArray[np.bool_],
 ) -> nw.Series[Any]:
-    """`fresh` as a series of the same library, with the cells in `keep` as they were."""
+    """`fresh` as a series of the same library, with the cells in `keep` as they were and those in `blank` empty."""
     backend = original.implementation
     if original.dtype in (nw.Categorical, nw.Enum):
-        encoded = _encoded(original, fresh, keep=keep)
+        encoded = _encoded(original, fresh, keep=keep, blank=blank)
         if encoded is not None:
             return encoded.alias(original.name)
         if dtype == nw.Int64 and original.is_null().any():  # numpy's whole numbers have no missing one
+            dtype = nw.Float64()
+    if blank.any():
+        fresh = pc.if_else(pa.array(blank), pa.scalar(None, fresh.type), fresh)
+        if backend.is_pandas_like() and dtype.is_integer() and not _takes_missing(original):
             dtype = nw.Float64()
     if backend.is_pyarrow():
         made: Any = nw.from_native(pa.chunked_array([fresh]), series_only=True)
         mask: Any = nw.from_native(pa.chunked_array([pa.array(keep)]), series_only=True)
     else:
-        data = fresh.to_pylist() if pa.types.is_string(fresh.type) else fresh.to_numpy()
+        listed = pa.types.is_string(fresh.type) or pa.types.is_temporal(fresh.type) or pa.types.is_boolean(fresh.type)
+        data = fresh.to_pylist() if listed else fresh.to_numpy(zero_copy_only=False)
         made = nw.new_series(original.name, data, backend=backend)
         mask = nw.new_series(original.name, keep, backend=backend)
     base = original.cast(dtype) if dtype != original.dtype else original
     return base.zip_with(mask, made.cast(dtype)).alias(original.name)
 
 
-def _encoded(original: nw.Series[Any], fresh: pa.Array, *, keep: NDArray[np.bool_]) -> nw.Series[Any] | None:
+def _takes_missing(series: nw.Series[Any]) -> bool:
+    """Whether a whole-number column of pandas has a missing value of its own."""
+    return not isinstance(series.to_native().dtype, np.dtype)
+
+
+def _encoded(
+    original: nw.Series[Any], fresh: pa.Array, *, keep: NDArray[np.bool_], blank: NDArray[np.bool_]
+) -> nw.Series[Any] | None:
     """`fresh` among the categories of `original`, all of which stay in their order; None when some is no category."""
     old = to_arrow(original)
     words = pc.utf8_trim_whitespace(old.dictionary.cast(pa.string()))
     found = pc.index_in(fresh.cast(pa.string()), value_set=words).fill_null(-1).to_numpy(zero_copy_only=False)
     codes = np.where(keep, old.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False), found)
-    if np.any(found[~keep] < 0):
+    if np.any(found[~keep & ~blank] < 0):
         return None
+    codes[blank] = -1
     backend, native = original.implementation, original.to_native()
     indices = pa.array(codes, mask=codes < 0).cast(old.indices.type)
     encoded = pa.DictionaryArray.from_arrays(indices, old.dictionary, ordered=old.type.ordered)

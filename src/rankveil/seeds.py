@@ -164,6 +164,12 @@ class Stream:
         drawn = (self.random(size) * below).astype(np.int64)
         return np.minimum(drawn, below - 1)
 
+    def key(self) -> bytes:
+        """A secret key of 32 bytes that belongs to the whole column."""
+        whole = Stream(self._key)
+        whole._calls, self._calls = self._calls, self._calls + 1
+        return whole.bits(4).tobytes()
+
     def order(self, size: int) -> NDArray[np.intp]:
         """A random permutation of 0 .. size - 1."""
         return np.argsort(self.bits(size), kind="stable")

@@ -13,10 +13,15 @@ from typing import Any, Literal, cast, get_args
 
 import narwhals as nw
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from rankveil import categories as categorising
 from rankveil import columns as reading
+from rankveil.categories import Categories
 from rankveil.errors import ParameterError, TableError, listing, suggestion
+from rankveil.hierarchy import Hierarchy
 from rankveil.restoring import put_back
 from rankveil.roles import guess_role, named_like_identifier
 
@@ -26,6 +31,8 @@ Role = Literal["identifier", "quasi-identifier", "confidential", "weight", "grou
 
 UNMASKED_ROLES = ("identifier", "weight", "group", "other")
 """Roles that keep a column out of masking and measuring when a person gives them."""
+NAMING_ROLES = ("quasi-identifier", "confidential")
+"""Roles that bring a nominal column into masking and measuring when a person gives them."""
 
 
 @dataclass(frozen=True)
@@ -43,20 +50,20 @@ class Column:
     """Why a column that looks like numbers is not taken as numeric, or the empty text."""
     looks_like_identifier: bool
 
-    @property
-    def usable(self) -> bool:
-        """Whether it can be ranked: masked and measured."""
-        return self.kind != "nominal"
-
 
 @dataclass(frozen=True)
 class Schema:
-    """What a person declared of the columns: kinds, orders of ordinal ones, roles, missing markers."""
+    """What a person declared of the columns: kinds, orders of ordinal ones, roles, missing markers, hierarchies."""
 
     kinds: Mapping[str, str] | None = None
     levels: Mapping[str, Sequence[str]] | None = None
     roles: Mapping[str, str] | None = None
     missing: tuple[str, ...] = ()
+    hierarchies: Mapping[str, Hierarchy] | None = None
+
+    def __post_init__(self) -> None:
+        read = {name: Hierarchy.of(given, name=name) for name, given in (self.hierarchies or {}).items()}
+        object.__setattr__(self, "hierarchies", read)
 
     def check(self, names: Sequence[str]) -> None:
         """Every name is a column and every word a known one."""
@@ -64,11 +71,29 @@ class Schema:
             ("kind", self.kinds or {}, get_args(Kind)),
             ("role", self.roles or {}, get_args(Role)),
             ("levels", self.levels or {}, None),
+            ("hierarchy", self.hierarchies or {}, None),
         ):
             for name, word in given.items():
                 require_columns([name], names, where=f"the {what} given for")
                 if words and word not in words:
                     raise ParameterError(f"column {name}: there is no {what} {word}{suggestion(str(word), words)}")
+        for role in ("weight", "group"):
+            several = [name for name, given in (self.roles or {}).items() if given == role]
+            if len(several) > 1:
+                raise ParameterError(f"only one column can be the {role}, not {listing(several)}")
+
+    def with_role(self, *roles: str) -> tuple[str, ...]:
+        """The columns that were given one of the roles."""
+        return tuple(name for name, given in (self.roles or {}).items() if given in roles)
+
+    def only(self, names: Iterable[str]) -> Schema:
+        """What is declared of some columns."""
+        names = set(names)
+
+        def kept(given: Mapping[str, Any] | None) -> dict[str, Any]:
+            return {name: value for name, value in (given or {}).items() if name in names}
+
+        return Schema(kept(self.kinds), kept(self.levels), kept(self.roles), self.missing, kept(self.hierarchies))
 
 
 def require_columns(wanted: Iterable[str], names: Sequence[str], *, where: str = "") -> None:
@@ -98,6 +123,7 @@ class Table:
         self.names: tuple[str, ...] = tuple(self.frame.columns)
         self.schema.check(self.names)
         self._values: dict[str, Array] = {}
+        self._categories: dict[str, Categories] = {}
         self._cells: dict[str, reading.Cells] = {}
 
     @classmethod
@@ -135,7 +161,7 @@ class Table:
                 name=name,
                 missing=self.schema.missing,
                 decimal=self.decimal,
-                kind=(self.schema.kinds or {}).get(name),
+                kind=(self.schema.kinds or {}).get(name) or ("nominal" if name in self._hierarchies else None),
                 levels=(self.schema.levels or {}).get(name),
             )
         return self._cells[name]
@@ -163,10 +189,15 @@ class Table:
             looks_like_identifier=named_like_identifier(name) or unique_text,
         )
 
+    @property
+    def _hierarchies(self) -> Mapping[str, Hierarchy]:
+        return self.schema.hierarchies or {}
+
     def values(self, name: str) -> Array:
-        """The column as numbers (codes of the levels when ordinal), missing cells as NaN; not to be written to."""
+        """The column as numbers (places of the categories unless numeric), missing cells as NaN; not to be changed."""
         if name not in self._values:
-            values = self.cells(name).numbers()
+            cells = self.cells(name)
+            values = self.codes(name, self.categories(name)) if cells.kind == "nominal" else cells.numbers()
             infinite = np.flatnonzero(np.isinf(values))
             if infinite.size:
                 rows = f"row{'s' if infinite.size > 1 else ''} {listing(infinite + 1)}"
@@ -174,6 +205,77 @@ class Table:
             values.setflags(write=False)
             self._values[name] = values
         return self._values[name]
+
+    def categories(self, name: str) -> Categories:
+        """The categories of a column: its levels, or the labels of a nominal one by marginality; numbers are labels."""
+        if name not in self._categories:
+            cells = self.cells(name)
+            labels, counts = label_counts(cells)
+            if cells.kind == "nominal":
+                hierarchy = self._hierarchies.get(name)
+                if hierarchy is not None:
+                    self._refuse_unknown(name, labels, hierarchy)
+                made = categorising.nominal(labels, counts, hierarchy)
+            else:
+                order: Sequence[str] = cells.levels or sorted(labels, key=_as_number)
+                found = dict(zip(labels, counts, strict=True))
+                made = categorising.ordinal(order, np.array([found.get(label, 0.0) for label in order]))
+            self._categories[name] = made
+        return self._categories[name]
+
+    def codes(self, name: str, categories: Categories) -> Array:
+        """The places of a column's cells among some categories; missing cells are NaN, and so are strangers."""
+        found = pc.index_in(self.cells(name).labels(), value_set=pa.array(categories.labels, pa.string()))
+        places = pc.fill_null(found, -1).to_numpy(zero_copy_only=False)
+        codes: Array = np.concatenate((categories.values, [np.nan]))[places]
+        return codes
+
+    def labels(self, name: str) -> tuple[str, ...]:
+        """What the values of a column are places of; nothing for numbers."""
+        cells = self.cells(name)
+        return self.categories(name).labels if cells.kind == "nominal" else cells.levels
+
+    def _refuse_unknown(self, name: str, labels: Sequence[str], hierarchy: Hierarchy) -> None:
+        unknown = hierarchy.missing(labels)
+        if unknown:
+            found = pc.equal(self.cells(name).labels(), unknown[0]).fill_null(False)
+            rows = np.flatnonzero(found.to_numpy(zero_copy_only=False)) + 1
+            more = f" and {len(unknown) - 1} other values" if len(unknown) > 1 else ""
+            raise TableError(
+                f"column {name}: {unknown[0]!r} (row {rows[0]}){more} is not in its hierarchy {hierarchy.name}; "
+                f"add a line for it{hierarchy.suggestion(unknown[0])}"
+            )
+
+    @cached_property
+    def weight(self) -> Array | None:
+        """The weight of every record, where a column was given that role."""
+        named = self.schema.with_role("weight")
+        if not named:
+            return None
+        name = named[0]
+        cells = self.cells(name)
+        if cells.kind != "numeric" or cells.temporal is not None:
+            raise TableError(f"column {name}: a weight is a number; give the column another role")
+        values = self.values(name)
+        for what, wrong in (("missing", np.isnan(values)), ("negative", values < 0)):
+            if wrong.any():
+                rows = np.flatnonzero(wrong) + 1
+                raise TableError(f"column {name}: {what} weights (rows {listing(rows)}); a weight is 0 or more")
+        if len(values) and not values.any():
+            raise TableError(f"column {name}: all weights are 0, so no record counts")
+        return values
+
+    @cached_property
+    def group(self) -> NDArray[np.int64] | None:
+        """The number of each record's group, where a column was given that role; a missing one is a group of its own."""
+        named = self.schema.with_role("group")
+        if not named:
+            return None
+        encoded = self.cells(named[0]).labels().dictionary_encode()
+        codes: NDArray[np.int64] = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        alone = np.flatnonzero(codes < 0)
+        codes[alone] = len(encoded.dictionary) + np.arange(alone.size)
+        return codes
 
     def usable(self, chosen: Sequence[str] | None = None) -> tuple[str, ...]:
         """The columns to mask or measure: the chosen ones, or all that can be ranked and whose given role allows it."""
@@ -187,8 +289,10 @@ class Table:
                 raise TableError(f"column {twice[0]} is named twice")
             for name in chosen:
                 cells = self.cells(name)
+                if cells.doubtful or (cells.missing.all() and len(self)):
+                    raise TableError(f"column {name}: {cells.why or 'all its cells are missing'}; leave it out")
                 if cells.kind == "nominal":
-                    raise TableError(f"column {name}: {cells.why or 'it is not numeric or ordinal'}; leave it out")
+                    cells.labels()  # or an error that says what it holds instead
             return chosen
         names = tuple(name for name in self.names if self._by_default(name))
         if not names:
@@ -197,24 +301,39 @@ class Table:
                     f"no usable column: every numeric or ordinal one was given the role {' or '.join(UNMASKED_ROLES)}; "
                     "give one another role or name it with --columns"
                 )
-            raise TableError("no usable column: no column is numeric or ordinal (see `rankveil inspect`)")
+            raise TableError(
+                "no usable column: no column is numeric or ordinal (see `rankveil inspect`); "
+                "name nominal ones with --columns"
+            )
         return names
 
     def _by_default(self, name: str) -> bool:
         if (self.schema.roles or {}).get(name) in UNMASKED_ROLES:
             return False
-        return self.cells(name).kind != "nominal"
+        cells = self.cells(name)
+        return cells.kind != "nominal" or ((self.schema.roles or {}).get(name) in NAMING_ROLES and not cells.doubtful)
 
-    def replaced(self, values: Mapping[str, Array], *, order: NDArray[np.intp] | None = None) -> tuple[Any, list[str]]:
-        """The frame with masked columns put in (rows first taken in `order`), and notes on types that changed."""
-        frame, notes = self.frame, []
+    def replaced(
+        self,
+        values: Mapping[str, Array],
+        *,
+        order: NDArray[np.intp] | None = None,
+        labels: Mapping[str, tuple[str, ...]] | None = None,
+        dropped: Iterable[str] = (),
+    ) -> tuple[Any, list[str]]:
+        """The frame with masked columns put in (rows first taken in `order`), and notes on types that changed.
+
+        `labels` are what the values of a column are places of, where that is no longer what it was.
+        """
+        frame, notes = self.frame.drop(list(dropped)), []
         if order is not None:
             # the labels of a pandas index would go with their rows and tell everybody the order
             frame = nw.maybe_reset_index(frame[order.tolist(), :])
         fresh = []
         for name, masked in values.items():
             cells = self.cells(name) if order is None else self.cells(name).taken(order)
-            series, note = put_back(cells, frame.get_column(name), masked)
+            words = (labels or {}).get(name, self.labels(name))
+            series, note = put_back(cells, frame.get_column(name), masked, labels=words)
             fresh.append(series)
             if note:
                 notes.append(note)
@@ -222,21 +341,31 @@ class Table:
         return _with_fields_of(made, self.native), notes
 
 
+def label_counts(cells: reading.Cells) -> tuple[list[str], Array]:
+    """The different labels of a column and how many cells each has, missing ones left out."""
+    counted = pc.value_counts(cells.labels().drop_null())
+    counts: Array = counted.field("counts").to_numpy(zero_copy_only=False).astype(np.float64)
+    return counted.field("values").to_pylist(), counts
+
+
+def _as_number(label: str) -> tuple[float, str]:
+    try:
+        return float(label.replace(",", ".")), label
+    except ValueError:  # a date
+        return 0.0, label
+
+
 def _with_fields_of(made: Any, given: Any) -> Any:
     """A pyarrow table whose columns of unchanged type have what `given` notes of them, such as the words of an Enum."""
-    import pyarrow as pa
-
     if not isinstance(made, pa.Table):
         return made
-    pairs = zip(made.schema, given.schema, strict=True)
+    pairs = ((after, given.schema.field(after.name)) for after in made.schema)
     fields = [before if before.type == after.type else after for after, before in pairs]
     return pa.Table.from_arrays(made.columns, schema=pa.schema(fields, metadata=made.schema.metadata))
 
 
 def _without_views(data: Any) -> Any:
     """A pyarrow table with plain text for views of text, which Arrow can neither reorder nor choose from."""
-    import pyarrow as pa
-
     if not isinstance(data, pa.Table) or not any(pa.types.is_string_view(field.type) for field in data.schema):
         return data
     plain = [field.with_type(pa.string()) if pa.types.is_string_view(field.type) else field for field in data.schema]

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from rankveil import ranks
 from rankveil.canonical import Basis, crossed, orthonormal
+from rankveil.errors import NotApplicableError
 from rankveil.execute import in_threads
 from rankveil.linkage import Linker
-from rankveil.multivariate import Standardised, by_column, correlation, standardised
+from rankveil.multivariate import Standardised, by_column, correlation, standardised, weighted
 from rankveil.seeds import Seed
 
 Array = NDArray[np.float64]
@@ -24,13 +25,24 @@ Rows = NDArray[np.intp]
 
 
 class Side:
-    """One of the two tables: complete records, one column for each attribute."""
+    """One of the two tables: complete records, one column for each attribute.
 
-    def __init__(self, values: Array) -> None:
+    Where records have weights, moments are those of the population that they stand for; ranks are those of the records.
+    """
+
+    def __init__(self, values: Array, *, weight: Array | None = None) -> None:
         self.values = values
+        self._weight = weight
 
     def __len__(self) -> int:
         return int(self.values.shape[0])
+
+    @cached_property
+    def weight(self) -> Array | None:
+        """How many subjects each record stands for, or None when that is not known."""
+        if self._weight is not None and not np.any(self._weight > 0):
+            raise NotApplicableError("no record that has the values that it needs has a weight above 0")
+        return self._weight
 
     @cached_property
     def order(self) -> Rows:
@@ -48,9 +60,15 @@ class Side:
         return by_column(lambda j: self.values[self.order[:, j], j], shape=self.values.shape)
 
     @cached_property
+    def sorted_weight(self) -> Array | None:
+        """The weights of the records in the order of each column's values, or None."""
+        weight = self.weight
+        return None if weight is None else by_column(lambda j: weight[self.order[:, j]], shape=self.values.shape)
+
+    @cached_property
     def standardised(self) -> Standardised:
         """The table with mean 0 and standard deviation 1 in every column, and what brings it back."""
-        return standardised(self.values)
+        return standardised(self.values, self.weight)
 
     @property
     def standard(self) -> Array:
@@ -70,20 +88,25 @@ class Side:
     @cached_property
     def correlation(self) -> Array:
         """The correlations of the columns; those of a constant column, with itself too, are 0."""
-        return correlation(self.standard)
+        return correlation(self.standard, self.weight)
 
     @cached_property
     def squares(self) -> Array:
         """The mean of z_a^2 z_b^2 over the records, for each two standardised columns a and b."""
         second = np.square(self.standard)
-        return crossed(second, second) / len(self)
+        if self.weight is None:
+            return crossed(second, second) / len(self)
+        second = weighted(second, self.weight)
+        return crossed(second, second)
 
     @cached_property
     def cubes(self) -> Array:
         """The mean of z_a^3 z_b over the records, for each two standardised columns a (rows) and b."""
         third = np.square(self.standard)
         third *= self.standard
-        return crossed(third, self.standard) / len(self)
+        if self.weight is None:
+            return crossed(third, self.standard) / len(self)
+        return crossed(weighted(third, self.weight), weighted(self.standard, self.weight))
 
     @cached_property
     def rank_basis(self) -> Basis:
@@ -203,4 +226,8 @@ class Column:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._view, name)
-        return found if name in ("original", "masked", "rows", "paired") else found[..., self._j]
+        return found if name in _OF_RECORDS else found[..., self._j]
+
+
+_OF_RECORDS = ("original", "masked", "rows", "paired", "weight_x", "weight_y")
+"""What a view has for each record, or for all together, and not for each column."""

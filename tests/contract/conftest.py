@@ -150,6 +150,19 @@ def variants_of(method: Method) -> Iterator[Variant]:
                     yield variant
 
 
+def plain(method: Method) -> bool:
+    """Whether it makes numbers of numbers, record for record; the others have a contract of their own."""
+    return (
+        "numeric" in method.kinds
+        and method.takes == "values"
+        and method.works_on != "names"
+        and method.role is None
+        and not method.changes_missing
+        and not method.relabels
+        and not method.leaves_out
+    )
+
+
 def every_entry() -> list[Entry[Any]]:
     """All methods, then all measures."""
     return [*catalogue.methods().values(), *catalogue.measures().values()]
@@ -158,12 +171,14 @@ def every_entry() -> list[Entry[Any]]:
 @cache
 def shares() -> dict[str, tuple[list[Any], Callable[[Any], str]]]:
     """What a contract test may ask for by the name of an argument, and what each case is called."""
-    methods, measures = list(catalogue.methods().values()), list(catalogue.measures().values())
+    methods = [method for method in catalogue.methods().values() if plain(method)]
+    measures = list(catalogue.measures().values())
     pairs = [(entry, parameter) for entry in every_entry() for parameter in entry.parameters.values()]
     return {
         "entry": (every_entry(), lambda entry: entry.id),
         "declared": (pairs, lambda pair: f"{pair[0].id}.{pair[1].name}"),
         "measure": (measures, lambda measure: measure.id),
+        "other": ([each for each in catalogue.methods().values() if not plain(each)], lambda method: method.id),
         "base": ([base_of(method) for method in methods], str),
         "variant": ([variant for method in methods for variant in variants_of(method)], str),
     }

@@ -236,4 +236,4 @@ def test_the_strength_is_a_parameter(base: Any) -> None:
     if method.strength:
         assert method.parameters[method.strength].type in (int, float)
     assert method.kinds
-    assert set(method.kinds) <= {"numeric", "ordinal", "nominal"}
+    assert set(method.kinds) <= {"numeric", "ordinal", "nominal", "hierarchy"}

@@ -40,7 +40,7 @@ def test_every_measure_is_there_unless_some_are_asked_for(pair: Any) -> None:
 def test_the_document_has_the_form_of_the_interface(pair: Any) -> None:
     made = json.loads(json.dumps(rv.audit(*pair, fail_if=["permutation_level<0.05"]).to_dict(), allow_nan=False))
     assert set(made) == {
-        *("schema", "records", "attributes", "mapping", "measures", "not_applicable", "gates", "notes"),
+        *("schema", "records", "attributes", "mapping", "rankings", "measures", "not_applicable", "gates", "notes"),
     }
     assert (made["schema"], made["records"], made["mapping"]) == ("rankveil/audit/1", 5, "rows")
     assert made["attributes"] == ["A", "B", "K"]

@@ -139,14 +139,14 @@ def pyarrow_types() -> pa.Table:
 
 
 NUMERIC = {
-    pandas_numpy: {"i64", "i16", "real", "f32"},
-    pandas_labelled: {"i64", "i16", "real", "f32"},
+    pandas_numpy: {"i64", "i16", "real", "f32", "when"},
+    pandas_labelled: {"i64", "i16", "real", "f32", "when"},
     pandas_nullable: {"i64", "u8", "real"},
     pandas_arrow: {"i8", "real"},
     pandas_categories: {"number"},
     pandas_objects: {"whole", "real", "text"},
-    polars_types: {"i8", "u64", "real", "f32", "money"},
-    pyarrow_types: {"number", "money", "figures", "chunked", "i8", "f32"},
+    polars_types: {"i8", "u64", "real", "f32", "money", "when"},
+    pyarrow_types: {"number", "money", "figures", "chunked", "i8", "f32", "when"},
 }
 ORDINAL = {pandas_categories: {"grade", "rating", "spaced"}, polars_types: {"grade"}, pyarrow_types: {"grade"}}
 MAKERS = pytest.mark.parametrize("make", list(NUMERIC), ids=lambda make: make.__name__)

@@ -32,7 +32,7 @@ class Reading:
 
     columns: Annotated[
         list[str] | None,
-        typer.Option("--columns", metavar="A,B", help="The columns to use. [all numeric and ordinal ones]"),
+        typer.Option("--columns", metavar="A,B", help="The columns to use. [numeric and ordinal ones]"),
     ] = None
     kind: Annotated[
         list[str] | None,
@@ -51,6 +51,10 @@ class Reading:
     roles: Annotated[
         str | None,
         typer.Option("--roles", metavar="F.toml", help="Kinds and roles from a file; the flags win over it."),
+    ] = None
+    hierarchy: Annotated[
+        list[str] | None,
+        typer.Option("--hierarchy", metavar="A=F.csv", help="The groups of a nominal column: leaf;level1;... lines."),
     ] = None
     missing: Annotated[
         list[str] | None, typer.Option("--missing", metavar="n/a,-9", help="What stands for a missing cell.")

@@ -6,17 +6,18 @@ import os
 import tomllib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rankveil.cli import words
 from rankveil.cli.options import Matching, Reading
-from rankveil.errors import FileError, ParameterError, RankveilError, TableError, suggestion
+from rankveil.errors import FileError, PairError, ParameterError, RankveilError, TableError, suggestion
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from rankveil.files import Dialect
+    from rankveil.hierarchy import Hierarchy
     from rankveil.table import Schema, Table
 
 T = TypeVar("T")
@@ -59,7 +60,7 @@ def open_release(path: str, reading: Reading) -> Opened:
     from rankveil.table import Table
 
     loaded = files.load(path, separator=reading.separator, decimal=reading.decimal, encoding=reading.encoding)
-    schema = _only(declared_schema(reading), loaded.data.column_names)
+    schema = declared_schema(reading).only(loaded.data.column_names)
     table = Table(loaded.data, schema=schema, decimal=loaded.dialect.decimal if loaded.dialect else ".")
     return Opened(table, loaded.dialect, loaded.notes)
 
@@ -80,7 +81,35 @@ def open_pair(original: str, masked: str, reading: Reading, matching: Matching) 
         if secret.order is None:
             notes.append("the secret holds no mapping: the rows of that release were not reordered")
     how: dict[str, Any] = {"columns": reading.chosen, "key": matching.key, "secret": secret, "seed": matching.seed}
-    return Pairing(first.table, second.table, {**how, "mapping": not matching.no_mapping}, notes)
+    mapping = not matching.no_mapping
+    if mapping and matching.key is None and secret is None:
+        mapping = _corresponds(masked, len(second.table), notes)
+    return Pairing(first.table, second.table, {**how, "mapping": mapping}, notes)
+
+
+def _corresponds(masked: str, records: int, notes: list[str]) -> bool:
+    """Whether records correspond by their order, as the manifest beside a release tells; without one they do."""
+    from rankveil.manifest import Manifest
+
+    path = f"{masked}.manifest.json"
+    if not os.path.isfile(path):
+        return True
+    try:
+        told = parsed_from(path, "manifest", Manifest.from_json).content
+    except FileError as error:
+        notes.append(f"{error}; it was not used")
+        return True
+    if told.get("records", {}).get("out") != records:
+        notes.append(f"{path}: is the manifest of another release, of another number of records; it was not used")
+        return True
+    if told.get("mapping") == "reordered":
+        raise PairError(
+            f"{masked}: its rows were reordered, as its manifest says; give its secret, as in "
+            f"--secret {masked}.secret.json, or a key column with --key"
+        )
+    if told.get("mapping") == "none":
+        notes.append(f"{masked}: its manifest says that its records do not correspond to original ones (no mapping)")
+    return bool(told.get("mapping") != "none")
 
 
 def _load_pandas() -> None:
@@ -121,7 +150,8 @@ def declared_schema(reading: Reading) -> Schema:
     """Kinds, orders, roles and missing markers from the TOML file and the flags, which win."""
     from rankveil.table import Schema
 
-    kinds, levels, roles, missing = _from_toml(reading.roles) if reading.roles else ({}, {}, {}, ())
+    declared = _from_toml(reading.roles) if reading.roles else _Declared()
+    kinds, levels, roles, missing = declared.kinds, declared.levels, declared.roles, declared.missing
     for name, text in words.pairs(reading.kind, option="--kind").items():
         kind, sign, order = text.partition(":")
         if sign and kind.strip() != "ordinal":
@@ -134,10 +164,28 @@ def declared_schema(reading: Reading) -> Schema:
     roles |= words.pairs(reading.role, option="--role")
     if reading.missing:
         missing = tuple(words.items(reading.missing, option="--missing"))
-    return Schema(kinds=kinds, levels=levels, roles=roles, missing=missing)
+    hierarchies = {**declared.hierarchies, **words.pairs(reading.hierarchy, option="--hierarchy")}
+    return Schema(kinds=kinds, levels=levels, roles=roles, missing=missing, hierarchies=_read_hierarchies(hierarchies))
 
 
-def _from_toml(path: str) -> tuple[dict[str, str], dict[str, tuple[str, ...]], dict[str, str], tuple[str, ...]]:
+def _read_hierarchies(paths: Mapping[str, str]) -> dict[str, Hierarchy]:
+    from rankveil.hierarchy import Hierarchy
+
+    return {name: Hierarchy.from_csv(path) for name, path in paths.items()}
+
+
+@dataclass
+class _Declared:
+    """What a file of roles says."""
+
+    kinds: dict[str, str] = field(default_factory=dict)
+    levels: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    roles: dict[str, str] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+    hierarchies: dict[str, str] = field(default_factory=dict)
+
+
+def _from_toml(path: str) -> _Declared:
     try:
         plain = tomllib.loads(read_text(path, "file of roles"))
     except tomllib.TOMLDecodeError as error:
@@ -146,21 +194,21 @@ def _from_toml(path: str) -> tuple[dict[str, str], dict[str, tuple[str, ...]], d
     columns = plain.get("columns", {})
     if not isinstance(columns, dict) or not all(isinstance(given, dict) for given in columns.values()):
         raise ParameterError(f"{path}: columns are tables, as in [columns.INCOME]")
-    kinds: dict[str, str] = {}
-    roles: dict[str, str] = {}
-    levels: dict[str, tuple[str, ...]] = {}
+    made = _Declared(missing=_texts(plain.get("missing", []), f"{path}: missing"))
     for name, given in columns.items():
-        _known(path, given, ("kind", "role", "levels"), where=f"[columns.{name}] ")
-        for key, found in (("kind", kinds), ("role", roles)):
+        _known(path, given, ("kind", "role", "levels", "hierarchy"), where=f"[columns.{name}] ")
+        for key, found in (("kind", made.kinds), ("role", made.roles), ("hierarchy", made.hierarchies)):
             if key in given:
                 if not isinstance(given[key], str):
                     raise ParameterError(f"{path}: [columns.{name}] {key} must be a text")
                 found[name] = given[key]
+        if name in made.hierarchies:  # a path in a file is seen from that file
+            made.hierarchies[name] = os.path.join(os.path.dirname(path), made.hierarchies[name])
         if "levels" in given:
-            levels[name] = _texts(given["levels"], f"{path}: [columns.{name}] levels")
-            if kinds.setdefault(name, "ordinal") != "ordinal":
+            made.levels[name] = _texts(given["levels"], f"{path}: [columns.{name}] levels")
+            if made.kinds.setdefault(name, "ordinal") != "ordinal":
                 raise ParameterError(f"{path}: [columns.{name}] has levels, but only an ordinal column has an order")
-    return kinds, levels, roles, _texts(plain.get("missing", []), f"{path}: missing")
+    return made
 
 
 def _known(path: str, given: Mapping[str, Any], known: tuple[str, ...], *, where: str) -> None:
@@ -175,15 +223,6 @@ def _texts(given: object, what: str) -> tuple[str, ...]:
     return tuple(str(word) for word in given)
 
 
-def _only(schema: Schema, names: list[str]) -> Schema:
-    from rankveil.table import Schema
-
-    def kept(given: Mapping[str, Any] | None) -> dict[str, Any]:
-        return {name: value for name, value in (given or {}).items() if name in names}
-
-    return Schema(kept(schema.kinds), kept(schema.levels), kept(schema.roles), schema.missing)
-
-
 def check_outputs(outputs: Mapping[str, str], inputs: Mapping[str, str | None], *, table: str | None = None) -> None:
     """Before any work: every output can be written, and none is an input or another output."""
     from rankveil import files
@@ -194,7 +233,7 @@ def check_outputs(outputs: Mapping[str, str], inputs: Mapping[str, str | None], 
             raise ParameterError(f"the name of the {what} is empty")
         for other, taken in others.items():
             if files.same_file(path, taken):
-                raise FileError(f"{path}: the {what} would overwrite the {other}; give another name")
+                raise FileError(f"{files.shown(path)}: the {what} would overwrite the {other}; give another name")
         files.check_writable(path, table=what == table)
         others[what] = path
 
@@ -203,10 +242,13 @@ def with_types(data: pa.Table, table: Table) -> pa.Table:
     """A release that came from text, with numbers as numbers: for formats that know types."""
     from rankveil.table import Table
 
-    released = Table(data, schema=table.schema, decimal=table.decimal)
+    released = Table(data, schema=table.schema.only(data.column_names), decimal=table.decimal)
     for place, name in enumerate(data.column_names):
         cells = table.cells(name)
-        if cells.is_text and cells.kind != "nominal" and not cells.levels:
+        released_cells = released.cells(name)
+        if released_cells.temporal is not None and cells.is_text:
+            data = data.set_column(place, name, released_cells.cells.cast(released_cells.temporal))
+        elif cells.is_text and cells.kind != "nominal" and not cells.levels and released_cells.kind == cells.kind:
             numbers = _as_numbers(released, name)
             if numbers is not None:
                 data = data.set_column(place, name, numbers)

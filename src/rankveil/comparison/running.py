@@ -116,7 +116,9 @@ class Runner:
         self.study, self.journal = study, journal
         self._pool = Workers(study, count=workers or cores())
         self._progress = progress
-        self._done = self._expected = 0
+        self._done: set[str] = set()
+        """The tasks that were asked for and have their result, also those of an earlier run."""
+        self._expected = 0
 
     def __enter__(self) -> Self:
         return self
@@ -155,15 +157,23 @@ class Runner:
         for task in missing:
             if task.key not in waiting.values():
                 waiting[self._pool.submit(measure, task)] = task.key
+        kept = {task.key for task in tasks if task.key in self.journal.results} - self._done
+        if kept:
+            self._tell(kept, waiting)
         return not missing
 
     def _receive(self, waiting: dict[Future[Result], str]) -> None:
         ready, _ = wait(waiting, return_when=FIRST_COMPLETED)
         for future in ready:
-            self.journal.add(waiting.pop(future), future.result())
-            self._done += 1
-            if self._progress is not None:
-                self._progress(self._done, max(self._expected, self._done + len(waiting)))
+            key = waiting.pop(future)
+            self.journal.add(key, future.result())
+            self._tell({key}, waiting)
+
+    def _tell(self, done: set[str], waiting: dict[Future[Result], str]) -> None:
+        """So many more tasks are done."""
+        self._done |= done
+        if self._progress is not None:
+            self._progress(len(self._done), max(self._expected, len(self._done) + len(waiting)))
 
 
 def _advance(job: Job, points: Sequence[Point | None] | None) -> list[float] | None:

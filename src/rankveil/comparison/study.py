@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from rankveil import masking
+from rankveil import masking, orders
 from rankveil.catalogue import Array
-from rankveil.errors import NotApplicableError, RankveilError
-from rankveil.matching import matrix
+from rankveil.categories import Categories
+from rankveil.errors import NotApplicableError, RankveilError, TableError
+from rankveil.matching import Known, known_of, matrix
 from rankveil.measuring import Measuring, Settings
-from rankveil.pairing import Mapping_, Pair
+from rankveil.pairing import Mapping_, Pair, Rows
 from rankveil.people.intruder import attack_pair
 from rankveil.plans import Plan
 from rankveil.seeds import Seed
@@ -76,7 +77,20 @@ class Study:
         self.settings, self.target, self.draws = settings or {}, target, draws
         x = matrix(table, self.names, what="original")
         rows = np.arange(len(table))
-        self.base = Pair(self.names, x, x, rows, rows, "rows", seed, [])
+        categories = [table.categories(name) if table.labels(name) else None for name in self.names]
+        self.base = Pair(
+            self.names,
+            x,
+            x,
+            rows,
+            rows,
+            "rows",
+            seed,
+            [],
+            kinds=tuple(table.cells(name).kind for name in self.names),
+            categories=tuple(categories),
+            known=known_of(table, table),
+        )
 
     def pair(self, plan: Plan, replicate: int) -> Pair:
         """The original beside one of its maskings, records in the order of the original."""
@@ -85,17 +99,25 @@ class Study:
 
     def beside(self, applied: masking.Applied, *, mapping: Mapping_ = "rows") -> Pair:
         """The original beside what a plan made of it."""
-        columns: list[Array] = []
+        base = self.base
+        places = [coded(self.table, applied, name) for name in self.names]
+        y = np.empty((len(self.table) if applied.order is None else applied.order.size, len(places)), order="F")
         for j, name in enumerate(self.names):
-            columns.append(applied.values.get(name, self.base.x[:, j]))
-        y = np.asfortranarray(np.column_stack(columns))
-        if applied.order is not None:
-            back = np.empty_like(y)
-            back[applied.order] = y
-            y = back
-        return Pair(
-            self.names, self.base.x, y, self.base.original, self.base.masked, mapping, self.seed, [], beside=self.base
-        )
+            y[:, j] = places[j][0] if name in applied.values else _taken(base.x[:, j], applied.order)
+        categories = tuple(place[1] or own for place, own in zip(places, base.categories, strict=True))
+        known = base.known[0], _known(self.table, base.known[0], applied)
+        facts: dict[str, Any] = {"kinds": base.kinds, "categories": categories, "known": known}
+        if applied.order is None or applied.order.size == len(self.table):
+            if applied.order is not None:
+                back = np.empty_like(y)
+                back[applied.order] = y
+                y, known = back, (known[0], _back(known[1], applied.order))
+                facts["known"] = known
+            return Pair(
+                self.names, base.x, y, base.original, base.masked, mapping, self.seed, [], beside=base, **facts
+            )
+        x, rows = np.asfortranarray(base.x[applied.order]), np.arange(applied.order.size)
+        return Pair(self.names, x, y, applied.order, rows, mapping, self.seed, [], **facts)
 
     def measure(self, task: Task) -> Result:
         """Mask, and measure what is asked."""
@@ -122,6 +144,56 @@ class Study:
             except NotApplicableError as why:
                 without[name] = str(why)
         return Result(values, without, notes=notes)
+
+
+def coded(table: Table, applied: masking.Applied, name: str) -> tuple[Array | None, Categories | None]:
+    """The masked values of a column as places among the original's categories, and those with what is new."""
+    values = applied.values.get(name)
+    labels = applied.labels.get(name)
+    if values is None or labels is None:
+        return values, None
+    if table.cells(name).kind == "nominal":
+        known = table.categories(name)
+        shared = known.extended([label for label in labels if label not in set(known.labels)])
+        place = dict(zip(shared.labels, shared.values, strict=True))
+        numbers = [place[label] for label in labels]
+    else:  # numbers that became bands
+        shared = None
+        numbers = [middle if (middle := orders.middle(label)) is not None else np.nan for label in labels]
+        if np.isnan(numbers).any():
+            raise TableError(f"column {name}: its masked values are labels that cannot be compared with numbers")
+    there = np.nan_to_num(values).astype(np.intp)
+    return np.where(np.isnan(values), np.nan, np.array(numbers)[there]), shared
+
+
+def _known(table: Table, known: Known, applied: masking.Applied) -> Known:
+    """What the roles say of the masked records, in the order of the release."""
+
+    def told(columns: Mapping[str, Array]) -> dict[str, Array]:
+        return {
+            name: applied.values.get(name, _taken(values, applied.order))
+            for name, values in columns.items()
+            if name not in applied.dropped
+        }
+
+    survey = known.survey if known.survey is None else _taken(known.survey, applied.order)
+    return Known(told(known.quasi), told(known.confidential), survey, known.kinds)
+
+
+def _taken(values: Array, order: Rows | None) -> Array:
+    return values if order is None else values[order]
+
+
+def _back(known: Known, order: Rows) -> Known:
+    """Masked records in the order of the original ones."""
+    back = np.empty_like(order)
+    back[order] = np.arange(order.size)
+    return Known(
+        {name: values[back] for name, values in known.quasi.items()},
+        {name: values[back] for name, values in known.confidential.items()},
+        None if known.survey is None else known.survey[back],
+        known.kinds,
+    )
 
 
 def measure(study: Study, task: Task) -> Result:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankveil.catalogue import Array
+from rankveil.moments import average
 
 Rows = NDArray[np.intp]
 
@@ -45,8 +46,8 @@ def evenly(rank_x: Array, count: int) -> Rows:
     return chosen
 
 
-def share_interval(share: float, *, of: int) -> list[float]:
-    """Wilson's interval of 95 % for a share found in a sample, which is not empty even at 0 and 1.
+def share_interval(share: float, *, of: float) -> list[float]:
+    """Wilson's interval of 95 % for a share found in a sample of that size, which is not empty even at 0 and 1.
 
     >>> [round(end, 3) for end in share_interval(0.0, of=100)]
     [0.0, 0.037]
@@ -57,8 +58,15 @@ def share_interval(share: float, *, of: int) -> list[float]:
     return [max(middle - reach, 0.0), min(middle + reach, 1.0)]
 
 
-def mean_interval(values: Array, *, population: int) -> list[float]:
-    """The interval of 95 % for the mean of a population, from some of its values."""
+def mean_interval(values: Array, *, population: int, weight: Array | None = None) -> list[float]:
+    """The interval of 95 % for the mean of a population, from some of its values.
+
+    A weighted mean is a ratio of two means, and varies as that of w_i (v_i - mean) does (Cochran 1977).
+    """
     rest = 1 - values.size / population
+    if weight is not None:
+        mean = average(values, weight)
+        around = (values - mean) * (weight / np.mean(weight))
+        values = mean + around
     reach = _NORMAL_95 * float(values.std()) * math.sqrt(rest / max(values.size - 1, 1))
     return [float(values.mean()) - reach, float(values.mean()) + reach]

@@ -28,7 +28,7 @@ from rankveil.canonical import (
     settled,
     squared_correlations,
 )
-from rankveil.catalogue import Array, Value, measure
+from rankveil.catalogue import EVERY_KIND, Array, Value, measure
 from rankveil.errors import NotApplicableError
 from rankveil.execute import in_threads
 from rankveil.seeds import Stream
@@ -44,6 +44,7 @@ _SOURCE = "Domingo-Ferrer, Muralidhar and Bras-Amoros 2021"
     family="confidentiality",
     better="higher",
     bounds=(0.0, 1.0),
+    kinds=EVERY_KIND,
 )
 def cm1(rank_basis_x: Basis, rank_basis_y: Basis, *, names: tuple[str, ...] = ()) -> Value:
     """1 - rho_1^2, with rho_1 the largest canonical correlation of the ranks: 0 when some combination is disclosed.
@@ -64,6 +65,7 @@ def cm1(rank_basis_x: Basis, rank_basis_y: Basis, *, names: tuple[str, ...] = ()
     family="confidentiality",
     better="higher",
     bounds=(0.0, 1.0),
+    kinds=EVERY_KIND,
 )
 def cm2(rank_basis_x: Basis, rank_basis_y: Basis, *, names: tuple[str, ...] = ()) -> Value:
     """The product of 1 - rho_i^2 over the canonical correlations of the ranks: 1 when neither tells of the other.
@@ -82,6 +84,7 @@ def cm2(rank_basis_x: Basis, rank_basis_y: Basis, *, names: tuple[str, ...] = ()
     family="risk",
     better="lower",
     bounds=(0.0, math.inf),
+    kinds=EVERY_KIND,
 )
 def mutual_information(rank_basis_x: Basis, rank_basis_y: Basis, *, names: tuple[str, ...] = ()) -> Value:
     """-ln(cm2), the sum of -ln(1 - rho_i^2): how much the masked ranks tell of the original ones, 0 when nothing.
@@ -103,6 +106,7 @@ def mutual_information(rank_basis_x: Basis, rank_basis_y: Basis, *, names: tuple
     better="higher",
     bounds=(0.0, 1.0),
     mapping=False,
+    kinds=EVERY_KIND,
 )
 def cm3(
     rank_x: Array,

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -17,7 +18,8 @@ from numpy.typing import NDArray
 from rankveil.canonical import DEPENDENT, crossed, orthonormal
 from rankveil.catalogue import Array, Range, Value, measure
 from rankveil.errors import NotApplicableError, listing
-from rankveil.multivariate import FARTHEST, Standardised, standardised
+from rankveil.moments import counted
+from rankveil.multivariate import FARTHEST, Standardised, standardised, weighted
 
 Rows = NDArray[np.intp]
 
@@ -49,10 +51,13 @@ class _Intervals:
     bounds=(0.0, 1.0),
     mapping=False,
     equal=False,
+    weighted=True,
 )
 def ci_overlap(
     x: Array,
     y: Array,
+    weight_x: Array | None = None,
+    weight_y: Array | None = None,
     *,
     level: Annotated[float, Range(1, 99.99), "confidence level of the intervals, in percent"] = 95.0,
     intercept: Annotated[bool, "whether the intercept counts as a coefficient"] = True,
@@ -65,19 +70,21 @@ def ci_overlap(
     Disjoint intervals count 0 (Karr et al. let them be negative). The intercept is the expected target of a record with
     the original's means, so it does not depend on where the zero of a unit lies. Columns that depend on others in the
     original are left out of both regressions. A column that is constant or dependent only in the masked table has no
-    interval there, and counts 0. Of exact fits, whose intervals have no length, equal ones count 1, others 0.
+    interval there, and counts 0. Of exact fits, whose intervals have no length, equal ones count 1, others 0. Records
+    with weights are fitted by weighted least squares, with intervals that hold for any sampling with these weights.
     """
+    (x, weight_x), (y, weight_y) = counted(x, weight_x), counted(y, weight_y)
     column = stated_target(x, target)
     rest = np.delete(np.arange(x.shape[1]), column)
-    base, other = standardised(x), standardised(y)
-    fit = _fit(base.z, column, rest)
+    base, other = standardised(x, weight_x), standardised(y, weight_y)
+    fit = _fit(base.z, column, rest, weight_x)
     if fit.there.size < rest.size:  # again without the others, so that equal tables agree to the last digit
-        fit = _fit(base.z, column, fit.there)
+        fit = _fit(base.z, column, fit.there, weight_x)
     kept = fit.there
     if kept.size == 0:
         raise NotApplicableError("all other columns are constant in the original, and explain nothing")
     original = _intervals(fit, base, base, column, kept, level=level)
-    masked = _intervals(_fit(other.z, column, kept), other, base, column, kept, level=level)
+    masked = _intervals(_fit(other.z, column, kept, weight_y), other, base, column, kept, level=level)
     overlap = _overlap(original, masked)
     called = list(names) or [str(j + 1) for j in range(x.shape[1])]
     shown = [
@@ -93,8 +100,8 @@ def ci_overlap(
         "explained": {"original": original.share, "masked": masked.share},
         "left_out": [called[j] for j in rest if j not in kept],
     }
-    counted = overlap if intercept else overlap[1:]
-    return Value(float(np.mean(counted)), details, _notes(details, original, masked))
+    taken = overlap if intercept else overlap[1:]
+    return Value(float(np.mean(taken)), details, _notes(details, original, masked))
 
 
 def stated_target(x: Array, target: int | None) -> int:
@@ -115,15 +122,18 @@ class _Fit:
     there: Rows
     """The columns that have a slope."""
     slopes: Array
-    inverse: Array
-    """The covariances of the slopes are this times its transpose, times the variance of the errors."""
     errors: float
-    """The standard deviation of the errors, 0 of an exact fit."""
+    """The unit of the standard errors below, 0 of an exact fit."""
+    of_slopes: Array
+    at: Callable[[Array], float]
+    """The standard error of the fit for a record so many standard deviations from the means."""
     share: float
     free: int
 
 
-def _fit(z: Array, column: int, columns: Rows) -> _Fit:
+def _fit(z: Array, column: int, columns: Rows, weight: Array | None) -> _Fit:
+    if weight is not None:
+        return _weighted_fit(z, column, columns, weight)
     basis = orthonormal(z[:, columns])
     there = columns[list(basis.kept)]
     centred = (z[:, column] - np.mean(z[:, column]))[:, None]
@@ -134,7 +144,48 @@ def _fit(z: Array, column: int, columns: Rows) -> _Fit:
     free = len(z) - there.size - 1
     errors = 0.0 if exact else (left * len(z) / max(free, 1)) ** 0.5
     share = (1.0 if exact else max(0.0, 1.0 - left)) if centred.any() else 0.0
-    return _Fit(there, (inverse @ weights)[:, 0], inverse, errors, share, free)
+
+    def at(away: Array) -> float:
+        return float(np.sqrt(1 / len(z) + np.sum((away @ inverse) ** 2)))
+
+    return _Fit(there, (inverse @ weights)[:, 0], errors, np.sqrt(np.sum(inverse**2, axis=1)), at, share, free)
+
+
+def _weighted_fit(z: Array, column: int, columns: Rows, weight: Array) -> _Fit:
+    """Weighted least squares, with standard errors from the errors of the records as they are.
+
+    b varies as the sum of w_i e_i d_i (D'WD)^-1 over independent records does, d_i = (1, z_i): the "sandwich" of survey
+    regression (Fuller 1975; Binder 1983), times n / (n - coefficients).
+    """
+    rooted = weighted(z, weight)
+    there = columns[_independent(rooted[:, columns])]
+    target, given = rooted[:, column], rooted[:, there]
+    q, r = np.linalg.qr(given)
+    slopes = np.linalg.solve(r, q.T @ target)
+    left = target - given @ slopes
+    exact = float(np.sum(left**2)) <= DEPENDENT
+    free = len(z) - there.size - 1
+    unit = weighted(np.ones((len(z), 1)), weight)  # the root of each record's share
+    influence = np.column_stack((unit, np.linalg.solve(r, q.T).T)) * left[:, None]
+    covariance = influence.T @ influence * (len(z) / max(free, 1))
+    explained = (1.0 if exact else max(0.0, 1.0 - float(np.sum(left**2)))) if target.any() else 0.0
+
+    def at(away: Array) -> float:
+        record = np.append(1.0, away)
+        return float(np.sqrt(record @ covariance @ record))
+
+    of_slopes = np.sqrt(np.diag(covariance)[1:])
+    return _Fit(there, slopes, 0.0 if exact else 1.0, of_slopes, at, explained, free)
+
+
+def _independent(given: Array) -> Rows:
+    """The columns of length 1 of whose variance the others leave something unexplained, in their order."""
+    from scipy.linalg import qr
+
+    if given.shape[1] == 0:
+        return np.empty(0, dtype=np.intp)
+    r, order = qr(given, mode="r", pivoting=True)
+    return np.sort(order[: np.count_nonzero(np.diag(r) ** 2 > DEPENDENT)])
 
 
 def _intervals(
@@ -151,11 +202,11 @@ def _intervals(
     change = _bounded_exp(rate - _log_ratio(own.spread[fit.there], base.spread[fit.there]))
     middle, half = np.full(kept.size + 1, np.nan), np.full(kept.size + 1, np.nan)
     middle[places] = change * fit.slopes
-    half[places] = change * reach * np.sqrt(np.sum(fit.inverse**2, axis=1))
+    half[places] = change * reach * fit.of_slopes
     away = own.applied(base.mean[None, :])[0, fit.there]  # the record with the original's means
     shift = base.applied(own.mean[None, :])[0, column]
     middle[0] = shift + _bounded_exp(rate) * np.sum(away * fit.slopes)
-    half[0] = _bounded_exp(rate) * reach * np.sqrt(1 / len(own.z) + np.sum((away @ fit.inverse) ** 2))
+    half[0] = _bounded_exp(rate) * reach * fit.at(away)
     return _Intervals(middle, half, fit.share)
 
 

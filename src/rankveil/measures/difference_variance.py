@@ -6,7 +6,7 @@ import math
 
 from rankveil.catalogue import Array, measure
 from rankveil.errors import NotApplicableError
-from rankveil.moments import is_constant, scale_of, standard_deviation
+from rankveil.moments import counted, is_constant, scale_of, standard_deviation
 
 
 @measure(
@@ -15,11 +15,13 @@ from rankveil.moments import is_constant, scale_of, standard_deviation
     family="confidentiality",
     better="higher",
     per="column",
+    weighted=True,
 )
-def difference_variance(x: Array, y: Array) -> float:
-    """Var(X_j - Y_j) / Var(X_j)."""
+def difference_variance(x: Array, y: Array, weight_x: Array | None = None) -> float:
+    """Var(X_j - Y_j) / Var(X_j), both weighted by the weights of the original records if they have some."""
+    (x, weight), (y, _) = counted(x, weight_x), counted(y, weight_x)
     scale = max(scale_of(x), scale_of(y))
-    spread, change = standard_deviation(x / scale), standard_deviation(x / scale - y / scale)
+    spread, change = standard_deviation(x / scale, weight), standard_deviation(x / scale - y / scale, weight)
     if is_constant(x):
         raise NotApplicableError("the original column is constant, so there is no variance to compare with")
     ratio = change / spread if spread > 0 else math.inf

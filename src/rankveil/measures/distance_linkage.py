@@ -19,6 +19,7 @@ from rankveil.catalogue import Array, Value, measure
 from rankveil.execute import in_threads
 from rankveil.linkage import Linker
 from rankveil.measures._records import most_exposed
+from rankveil.moments import average
 
 Rows = NDArray[np.intp]
 
@@ -35,13 +36,23 @@ _LONGEST = 2.0**29
     family="risk",
     better="lower",
     bounds=(0.0, 1.0),
+    weighted=True,
 )
-def distance_linkage(x: Array, y: Array, standard_x: Array, scaled_y: Array, spread_x: Array, rows: Rows) -> Value:
+def distance_linkage(
+    x: Array,
+    y: Array,
+    standard_x: Array,
+    scaled_y: Array,
+    spread_x: Array,
+    rows: Rows,
+    weight_x: Array | None = None,
+) -> Value:
     """Share of the original records whose nearest masked record is their own; a tie of t records counts 1/t.
 
     The distance is Euclidean, with every attribute divided by the standard deviation of the original. `correct` is the
     share with the own record alone nearest, `tied` the share that is nearest beside others. The most exposed records
-    are those most surely linked; among them first those that lie farthest from the mean of all.
+    are those most surely linked; among them first those that lie farthest from the mean of all. With weights it is the
+    share of the subjects that the records stand for, and the standard deviation is theirs.
     """
     queries, points = np.array(standard_x, order="C"), np.array(scaled_y, order="C")
 
@@ -60,11 +71,11 @@ def distance_linkage(x: Array, y: Array, standard_x: Array, scaled_y: Array, spr
     chance = linked / found.count
     unusual = _squares(standard_x, np.zeros((1, x.shape[1])))
     details = {
-        "correct": float(np.mean(linked & (found.count == 1))),
-        "tied": float(np.mean(linked & (found.count > 1))),
+        "correct": average(linked & (found.count == 1), weight_x),
+        "tied": average(linked & (found.count > 1), weight_x),
         "most_exposed": most_exposed(rows, danger=chance, then=unusual, value=chance, distance=np.sqrt(own)),
     }
-    return Value(float(chance.mean()), details)
+    return Value(average(chance, weight_x), details)
 
 
 def _squares(a: Array, b: Array) -> Array:

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from rankveil.catalogue import Array, Range, Value, measure
 from rankveil.errors import NotApplicableError
 from rankveil.execute import in_threads
-from rankveil.moments import scale_of
+from rankveil.moments import average, counted, scale_of
 
-Units = NDArray[np.int64]
+Masses = NDArray[np.int64] | Array
 Rows = NDArray[np.intp]
 
 _FARTHEST = 1e100
@@ -41,10 +41,13 @@ _AT_ONCE = 2_048
     better="lower",
     mapping=False,
     equal=False,
+    weighted=True,
 )
 def emd(
     x: Array,
     y: Array,
+    weight_x: Array | None = None,
+    weight_y: Array | None = None,
     *,
     exact: Annotated[int, Range(1), "records of a table up to which the distance is exact"] = 5_000,
     clusters: Annotated[int, Range(1), "k-means clusters of each table above that"] = 1_000,
@@ -54,18 +57,23 @@ def emd(
 
     Attributes are scaled to [0, 1] by the range of the original: sum of d_ij f_ij over sum of f_ij, f the best flow.
     One that is constant in the original is scaled by the range of both tables; where Y has the same, it adds nothing.
+    Of records with weights, each table's weights are the parts of it that are carried.
     """
+    details: dict[str, Any] = {"records": [len(x), len(y)]}
+    (x, weight_x), (y, weight_y) = counted(x, weight_x), counted(y, weight_y)
     a, b, alone = _scaled(x, y)
-    details: dict[str, Any] = {"records": [len(x), len(y)], "attributes": a.shape[1]}
+    details["attributes"] = a.shape[1]
     notes = [f"column {names[j] if names else j + 1} is constant in the original: scaled by both tables" for j in alone]
     if a.shape[1] == 0:
         return Value(0.0, {**details, "method": "exact"})
     if a.shape[1] == 1:
-        return Value(_on_a_line(a[:, 0], b[:, 0]), {**details, "method": "exact"}, tuple(notes))
+        line = _on_a_line(a[:, 0], b[:, 0], weight_x, weight_y)
+        return Value(line, {**details, "method": "exact"}, tuple(notes))
     if max(len(x), len(y)) <= exact:
-        return Value(_carried(*_distinct(a), *_distinct(b)), {**details, "method": "exact"}, tuple(notes))
-    (one, weights, near), (other, others, close) = _clustered(a, b, clusters)
-    value, width = _carried(one, weights, other, others), near + close
+        value = _carried(*_distinct(a, weight_x), *_distinct(b, weight_y))
+        return Value(value, {**details, "method": "exact"}, tuple(notes))
+    (one, masses, near), (other, others, close) = _clustered(a, b, weight_x, weight_y, clusters=clusters)
+    value, width = _carried(one, masses, other, others), near + close
     details |= {
         "method": "clusters",
         "clusters": [len(one), len(other)],
@@ -98,50 +106,59 @@ def _scaled(x: Array, y: Array) -> tuple[Array, Array, list[int]]:
     return sides[0], sides[1], alone
 
 
-def _on_a_line(a: Array, b: Array) -> float:
+def _on_a_line(a: Array, b: Array, weight_a: Array | None, weight_b: Array | None) -> float:
     """The distance of two columns: the area between their distribution functions."""
     from scipy.stats import wasserstein_distance
 
-    return float(wasserstein_distance(a, b))
+    masses = [None if weight is None else weight / weight.max() for weight in (weight_a, weight_b)]
+    return float(wasserstein_distance(a, b, *masses))
 
 
-def _distinct(a: Array) -> tuple[Array, Units]:
-    """The different records, in the order of their contents, and how often each is there."""
-    records, counts = np.unique(a, axis=0, return_counts=True)
-    return records, counts.astype(np.int64)
+def _distinct(a: Array, weight: Array | None) -> tuple[Array, Masses]:
+    """The different records, in the order of their contents, and how often each is there or the sum of its weights."""
+    if weight is None:
+        records, counts = np.unique(a, axis=0, return_counts=True)
+        return records, counts.astype(np.int64)
+    records, which = np.unique(a, axis=0, return_inverse=True)
+    return records, np.bincount(which.ravel(), weights=weight / weight.max())
 
 
-def _carried(a: Array, weights: Units, b: Array, others: Units) -> float:
-    """The distance of two weighted sets of points; weights are numbers of records."""
+def _carried(a: Array, masses: Masses, b: Array, others: Masses) -> float:
+    """The distance of two sets of points with masses: numbers of records, or sums of their weights."""
     from ot import emd2
     from scipy.spatial.distance import cdist
 
     cost = cdist(a, b)
-    found = emd2(weights / weights.sum(), others / others.sum(), cost, numItermax=_MOST_STEPS, center_dual=False)
+    found = emd2(masses / masses.sum(), others / others.sum(), cost, numItermax=_MOST_STEPS, center_dual=False)
     return max(float(found), 0.0)
 
 
 # k-means. Records are sorted by their contents first, so that the order of rows shows nowhere, and nothing is drawn.
 # The centres are those of both tables together: what the tables share stays where it is, and only the differences are
 # carried. Clusters of each table alone would lie apart by chance, and that far even equal distributions would seem.
+# Weights have no say in where the centres are, only in the means and masses of the clusters.
 
 
-def _clustered(a: Array, b: Array, clusters: int) -> list[tuple[Array, Units, float]]:
-    """Of each table the mean and the number of records of each cluster, and how far records are from their mean."""
-    sides = [side[_by_content(side)] for side in (a, b)]
+def _clustered(
+    a: Array, b: Array, weight_a: Array | None, weight_b: Array | None, *, clusters: int
+) -> list[tuple[Array, Masses, float]]:
+    """Of each table the mean and the mass of each cluster, and how far records are from their mean."""
+    orders = [_by_content(side) for side in (a, b)]
+    sides = [side[order] for side, order in zip((a, b), orders, strict=True)]
+    weights = [None if w is None else w[order] / w.max() for w, order in zip((weight_a, weight_b), orders, strict=True)]
     some = np.concatenate([side[:: max(len(side) // (clusters * _RECORDS_PER_CLUSTER), 1)] for side in sides])
     some = some[_by_content(some)]
     centres = _split(some, clusters)
     for _ in range(_ROUNDS):
         centres, _ = _means(some, _nearest(some, centres), len(centres))
-    return [_gathered(side, centres) for side in sides]
+    return [_gathered(side, weight, centres) for side, weight in zip(sides, weights, strict=True)]
 
 
-def _gathered(a: Array, centres: Array) -> tuple[Array, Units, float]:
+def _gathered(a: Array, weight: Array | None, centres: Array) -> tuple[Array, Masses, float]:
     where = _nearest(a, centres)
-    means, counts = _means(a, where, len(centres))
+    means, masses = _means(a, where, len(centres), weight)
     away = a - means[np.unique(where, return_inverse=True)[1]]  # empty clusters are gone
-    return means, counts, float(np.mean(np.sqrt(np.einsum("ij,ij->i", away, away))))
+    return means, masses, average(np.sqrt(np.einsum("ij,ij->i", away, away)), weight)
 
 
 def _by_content(a: Array) -> Rows:
@@ -195,9 +212,10 @@ def _nearest(a: Array, centres: Array) -> Rows:
     return where
 
 
-def _means(a: Array, where: Rows, clusters: int) -> tuple[Array, Units]:
-    """The means and sizes of the clusters that are not empty."""
-    counts = np.bincount(where, minlength=clusters)
-    there = counts > 0
-    sums = [np.bincount(where, weights=a[:, j], minlength=clusters)[there] for j in range(a.shape[1])]
-    return np.column_stack(sums) / counts[there, None], counts[there].astype(np.int64)
+def _means(a: Array, where: Rows, clusters: int, weight: Array | None = None) -> tuple[Array, Masses]:
+    """The means and masses of the clusters that are not empty."""
+    masses = np.bincount(where, weights=weight, minlength=clusters)
+    there = masses > 0
+    parts = (a[:, j] if weight is None else a[:, j] * weight for j in range(a.shape[1]))
+    sums = [np.bincount(where, weights=part, minlength=clusters)[there] for part in parts]
+    return np.column_stack(sums) / masses[there, None], masses[there]

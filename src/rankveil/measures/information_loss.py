@@ -8,6 +8,8 @@ cells of the table, and `il` is 100 times their mean. What the table leaves open
   below 1e-12 standard deviations of its column is 0, and so is a correlation (and its covariance) below 1e-12: what is
   left of it is rounding.
 - A constant column has no correlations, so they count as 0.
+- Weights, where records have some, weigh the means over the records and the statistics: a record of weight w counts
+  as w equal ones. Of two values side by side the weight is that of the original record.
 
 >>> import numpy as np
 >>> x, y = np.array([[1.0], [2.0], [4.0]]), np.array([[1.0], [3.0], [2.0]])
@@ -28,7 +30,7 @@ from numpy.typing import NDArray
 from rankveil.catalogue import Array, Measure, Value, measure
 from rankveil.errors import NotApplicableError
 from rankveil.execute import in_threads
-from rankveil.moments import scale_of
+from rankveil.moments import average, counted, scale_of
 from rankveil.multivariate import NEGLIGIBLE
 
 Kind = Literal["mse", "mae", "mv"]
@@ -75,7 +77,8 @@ class Numbers(NamedTuple):
         """The mean of numbers that count for so many."""
         top = np.max(self.exponent)
         total = np.sum(np.ldexp(self.mantissa, self.exponent - top) * counts, axis=axis)
-        return Numbers.of(total / np.maximum(np.sum(counts, axis=axis), 1.0), top)
+        number = np.sum(counts, axis=axis)
+        return Numbers.of(total / np.where(number > 0, number, 1.0), top)
 
     def floats(self) -> Array:
         """As floats, if they can be written as such."""
@@ -91,12 +94,15 @@ class Errors(NamedTuple):
 
     size: Numbers
     counts: Array
+    """How many entries each stands for, or the sum of their weights."""
     left_out: int = 0
     """Entries whose original is 0, where one would divide by it."""
+    entries: int | None = None
+    """How many entries there are in all; what the counts add up to unless they are sums of weights."""
 
     def value(self, what: str, *, names: Names, pairs: bool = False, notes: tuple[str, ...] = ()) -> Value:
         """Their mean; `what` the entries are, which stand for attributes (or for rows of them) or for their pairs."""
-        entries = int(self.counts.sum())
+        entries = int(self.counts.sum()) if self.entries is None else self.entries
         if entries == 0:
             raise NotApplicableError(f"every one of the original {what} is 0, so there is nothing to divide by")
         mean = self.size.mean(self.counts)
@@ -147,31 +153,37 @@ def errors_of(kind: Kind, x: Numbers, y: Numbers, *, zero: NDArray[np.bool_], we
     return Errors(Numbers.of(size.mantissa * weights, size.exponent), counts)
 
 
-def _value_errors(kind: Kind, x: Array, y: Array) -> Errors:
+def _value_errors(kind: Kind, x: Array, y: Array, weight: Array | None) -> Errors:
     """For each column the mean error of its values: there are too many of them to keep every exponent."""
+    (x, weight), (y, _) = counted(x, weight), counted(y, weight)
+    unit = None if weight is None else weight / np.max(weight)
+    whole = float(len(x)) if unit is None else float(np.sum(unit))
 
-    def column(j: int) -> tuple[float, int, int]:
+    def column(j: int) -> tuple[float, int, int, float]:
         if kind == "mv":
-            return _variation(x[:, j], y[:, j])
+            return _variation(x[:, j], y[:, j], unit)
         change, power = _changes(x[:, j], y[:, j])
         if kind == "mae":
-            return float(np.mean(change)), power, len(x)
-        return float(np.mean(np.square(change, out=change))), 2 * power, len(x)
+            return average(change, unit), power, len(x), whole
+        return average(np.square(change, out=change), unit), 2 * power, len(x), whole
 
-    mean, power, counts = map(np.array, zip(*in_threads(column, range(x.shape[1]), size=x.size), strict=True))
-    return Errors(Numbers.of(mean, power), counts.astype(np.float64), x.size - int(counts.sum()))
+    made = in_threads(column, range(x.shape[1]), size=x.size)
+    mean, power, entries, counts = map(np.array, zip(*made, strict=True))
+    return Errors(Numbers.of(mean, power), counts, x.size - int(entries.sum()), int(entries.sum()))
 
 
-def _variation(x: Array, y: Array) -> tuple[float, int, int]:
-    """The mean of |x - y| / |x| over the values that are not 0, an exponent of 0, and how many they are."""
+def _variation(x: Array, y: Array, weight: Array | None) -> tuple[float, int, int, float]:
+    """The mean of |x - y| / |x| over the values that are not 0, an exponent of 0, their number and their weight."""
     there = x != 0
-    count = int(np.count_nonzero(there))
-    if count < x.size:
-        x, y = x[there], y[there]
+    entries = int(np.count_nonzero(there))
+    if entries < x.size:
+        x, y, weight = x[there], y[there], None if weight is None else weight[there]
+    count = float(entries) if weight is None else float(np.sum(weight))
     with np.errstate(over="ignore"):
         ratio = y / x  # x - y would overflow sooner
         np.abs(np.subtract(1.0, ratio, out=ratio), out=ratio)
-        return float(np.sum(ratio)) / max(count, 1), 0, count
+        total = float(np.sum(ratio if weight is None else ratio * weight))
+        return total / count if entries else 0.0, 0, entries, count
 
 
 def _changes(x: Array, y: Array) -> tuple[Array, int]:
@@ -194,8 +206,8 @@ def constant_note(names: Names, *correlations: Array) -> tuple[str, ...]:
 
 
 def _values(kind: Kind) -> Callable[..., Value]:
-    def loss(x: Array, y: Array, *, names: Names) -> Value:
-        return _value_errors(kind, x, y).value("values", names=named(names, x.shape[1]))
+    def loss(x: Array, y: Array, weight_x: Array | None = None, *, names: Names) -> Value:
+        return _value_errors(kind, x, y, weight_x).value("values", names=named(names, x.shape[1]))
 
     return loss
 
@@ -285,6 +297,7 @@ def _cell(name: str, quantity: Quantity, kind: Kind) -> Measure:
         bounds=(0.0, {"mse": quantity.highest**2, "mae": quantity.highest, "mv": math.inf}[kind]),
         mapping=quantity.mapping,
         equal=quantity.mapping,
+        weighted=True,
     )
 
 
@@ -309,7 +322,7 @@ il4 = _renamed("il4", "loss_covariances_mv")
 il5 = _renamed("il5", "loss_correlations_mae")
 
 
-@measure(title="Information loss", source="Domingo-Ferrer and Torra 2001", family="loss", better="lower")
+@measure(title="Information loss", source="Domingo-Ferrer and Torra 2001", family="loss", better="lower", weighted=True)
 def il(il1: float, il2: float, il3: float, il4: float, il5: float) -> Value:
     """IL: 100 times the mean of `il1` (values), `il2` (means), `il3` (variances), `il4` (covariances), `il5`
     (correlations)."""
@@ -325,8 +338,9 @@ def il(il1: float, il2: float, il3: float, il4: float, il5: float) -> Value:
     source="Yancey, Winkler and Creecy 2002",
     family="loss",
     better="lower",
+    weighted=True,
 )
-def il1s(x: Array, y: Array, spread_x: Array, *, names: Names) -> Value:
+def il1s(x: Array, y: Array, spread_x: Array, weight_x: Array | None = None, *, names: Names) -> Value:
     """IL1s: the mean over all records and attributes of |x_ij - x'_ij| / (sqrt(2) S_j), S_j the standard deviation of
     attribute j in the original; constant attributes are left out.
 
@@ -336,12 +350,13 @@ def il1s(x: Array, y: Array, spread_x: Array, *, names: Names) -> Value:
     varies = spread_x > 0
     if not varies.any():
         raise NotApplicableError("every original column is constant, so there is no spread to compare with")
-    change = _value_errors("mae", x, y)
+    change = _value_errors("mae", x, y, weight_x)
     unit = Numbers.of(spread_x).times(Numbers.of(np.sqrt(np.full(spread_x.size, 2.0))))
     ratio = change.size.over(unit, where=varies)
     left_out = [name for name, kept in zip(names, varies, strict=True) if not kept]
     notes = (f"constant in the original and left out: {', '.join(left_out)}",) if left_out else ()
-    return Errors(Numbers.of(ratio), change.counts * varies).value("values", names=names, notes=notes)
+    errors = Errors(Numbers.of(ratio), change.counts * varies, entries=change.entries)
+    return errors.value("values", names=names, notes=notes)
 
 
 @measure(
@@ -352,6 +367,7 @@ def il1s(x: Array, y: Array, spread_x: Array, *, names: Names) -> Value:
     bounds=(0.0, 1.0),
     mapping=False,
     equal=False,
+    weighted=True,
 )
 def correlation_half_mae(correlation_x: Array, correlation_y: Array, *, names: Names) -> Value:
     """Half the mean absolute error of the correlations: the sum of |r_ij - r'_ij| over the pairs of columns i < j,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from rankveil.catalogue import Array, Value, measure
-from rankveil.moments import scale_of
+from rankveil.moments import average, scale_of
 from rankveil.ranks import rank_changes
 
 _WIDEST = 10
@@ -25,15 +25,19 @@ _WIDEST = 10
     better="lower",
     bounds=(0.0, 1.0),
     per="column",
+    weighted=True,
 )
-def interval_disclosure(rank_x: Array, rank_y: Array, x: Array, y: Array, spread_x: float) -> Value:
+def interval_disclosure(
+    rank_x: Array, rank_y: Array, x: Array, y: Array, spread_x: float, weight_x: Array | None = None
+) -> Value:
     """Share of original values inside an interval around their masked value, for half-widths of p = 1, ..., 10 percent.
 
     By rank: |rank(x_i) - rank(y_i)| <= p n / 100. By deviation: |x_i - y_i| <= p sd(x) / 100. Each is the mean over
-    p, the value is the mean of the two. Where the original is constant, only an unchanged value is inside.
+    p, the value is the mean of the two. Where the original is constant, only an unchanged value is inside. With weights
+    it is the share of the subjects that the records stand for; ranks are those of the records.
     """
-    by_rank = _caught(rank_changes(rank_x, rank_y) * 100 / max(rank_x.size, 1))
-    by_deviation = _caught(_percents(x, y, float(spread_x)))
+    by_rank = _caught(rank_changes(rank_x, rank_y) * 100 / max(rank_x.size, 1), weight_x)
+    by_deviation = _caught(_percents(x, y, float(spread_x)), weight_x)
     return Value((by_rank + by_deviation) / 2, details={"by_rank": by_rank, "by_deviation": by_deviation})
 
 
@@ -47,7 +51,7 @@ def _percents(x: Array, y: Array, spread: float) -> Array:
     return percents
 
 
-def _caught(percents: Array) -> float:
+def _caught(percents: Array, weight: Array | None) -> float:
     """The share of values caught, averaged over p: one first caught at p is caught at every wider interval too."""
     first = np.clip(np.ceil(percents), 1, _WIDEST + 1)
-    return float(np.mean(_WIDEST + 1 - first)) / _WIDEST
+    return average(_WIDEST + 1 - first, weight) / _WIDEST

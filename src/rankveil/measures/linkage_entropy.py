@@ -16,10 +16,11 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rankveil.catalogue import Array, Value, measure
+from rankveil.catalogue import EVERY_KIND, Array, Value, measure
 from rankveil.errors import NotApplicableError
 from rankveil.execute import in_threads
 from rankveil.measures._records import evenly, mean_interval, most_exposed
+from rankveil.moments import average, quantiles
 
 Rows = NDArray[np.intp]
 Halves = NDArray[Any]
@@ -43,11 +44,14 @@ _BLOCK = 1 << 18
     better="higher",
     bounds=(0.0, 1.0),
     mapping=False,
+    kinds=EVERY_KIND,
+    weighted=True,
 )
 def linkage_entropy(
     rank_x: Array,
     rank_y: Array,
     rows: Rows,
+    weight_x: Array | None = None,
     *,
     width: Annotated[Literal["pairs", "nearest"], "s: the median distance of all pairs, or of the nearest"] = "pairs",
 ) -> Value:
@@ -58,7 +62,8 @@ def linkage_entropy(
     who. With s from all pairs the weights are wide and the value is near 1 even for the original itself; with the
     median of the distances to the nearest record (`width` = nearest) they are as narrow as an intruder's doubt.
     `candidates` tells how many equally likely records would leave as much open, exp(H). For more than 25 million
-    pairs, a sample of originals is compared with all masked records, and s may come from fewer pairs.
+    pairs, a sample of originals is compared with all masked records, and s may come from fewer pairs. With weights the
+    mean is over the subjects that the original records stand for.
     """
     n = rank_x.shape[0]
     if n < 2:
@@ -70,19 +75,27 @@ def linkage_entropy(
     median = _median_of_nearest(x, for_s) if width == "nearest" else _median_of_pairs(x, for_s)
     entropy = _entropies(x, y, width=median)
     candidates = np.exp(entropy)
-    value = float(entropy.mean()) / math.log(n)
+    weight = None if weight_x is None else weight_x[sample]
+    value = average(entropy, weight) / math.log(n)
     details: dict[str, Any] = {
         "s": median / 2,
         "pairs_for_s": sample.size * len(for_s),
-        "candidates": {"smallest": float(candidates.min()), "median": float(np.median(candidates))},
+        "candidates": {"smallest": float(candidates.min()), "median": _median(candidates, weight)},
         "pairs": sample.size * n,
         "most_exposed": most_exposed(rows[sample], danger=-candidates, value=candidates),
     }
     if sample.size == n:
         return Value(value, details)
-    low, high = mean_interval(entropy / math.log(n), population=n)
+    low, high = mean_interval(entropy / math.log(n), population=n, weight=weight)
     details |= {"originals": int(sample.size), "interval": [max(low, 0.0), min(high, 1.0)]}
     return Value(value, details, (f"from {sample.size} of {n} original records, against all masked records",))
+
+
+def _median(values: Array, weight: Array | None) -> float:
+    if weight is None:
+        return float(np.median(values))
+    order = np.argsort(values)
+    return float(quantiles(values[order], np.array([0.5]), weight[order])[0])
 
 
 def _blocks(x: Halves, y: Halves, look: Callable[[Halves], Any]) -> list[Any]:

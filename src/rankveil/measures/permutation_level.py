@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rankveil.catalogue import Array, Value, measure
+from rankveil.catalogue import EVERY_KIND, Array, Value, measure
 from rankveil.ranks import rank_changes
 
 
@@ -13,6 +13,7 @@ from rankveil.ranks import rank_changes
     better="higher",
     bounds=(0.0, 1.0),
     per="column",
+    kinds=EVERY_KIND,
 )
 def permutation_level(rank_x: Array, rank_y: Array) -> Value:
     """Mean of |rank(x_i) - rank(y_i)| / (n - 1); the maximum stands in the details. One record cannot move: 0."""

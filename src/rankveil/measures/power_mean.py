@@ -24,7 +24,7 @@ from typing import Annotated
 
 import numpy as np
 
-from rankveil.catalogue import Array, Range, Value, measure
+from rankveil.catalogue import EVERY_KIND, Array, Range, Value, measure
 from rankveil.ranks import rank_changes
 
 _FARTHEST_ALPHA = 10
@@ -36,7 +36,12 @@ _SOURCE = "Ruiz 2018; Domingo-Ferrer, Muralidhar and Bras-Amoros 2021"
 
 
 @measure(
-    title="Power mean of permutation distances", source=_SOURCE, family="confidentiality", better="higher", per="column"
+    title="Power mean of permutation distances",
+    source=_SOURCE,
+    family="confidentiality",
+    better="higher",
+    per="column",
+    kinds=EVERY_KIND,
 )
 def power_mean(
     rank_x: Array,
@@ -52,7 +57,12 @@ def power_mean(
 
 
 @measure(
-    title="Power mean of permutation distances, as loss", source=_SOURCE, family="loss", better="lower", per="column"
+    title="Power mean of permutation distances, as loss",
+    source=_SOURCE,
+    family="loss",
+    better="lower",
+    per="column",
+    kinds=EVERY_KIND,
 )
 def power_mean_loss(
     rank_x: Array,

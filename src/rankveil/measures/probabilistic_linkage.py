@@ -30,9 +30,10 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankveil.catalogue import Array, Range, Value, measure
+from rankveil.catalogue import EVERY_KIND, Array, Range, Value, measure
 from rankveil.execute import in_threads
 from rankveil.measures._records import evenly, most_exposed, share_interval
+from rankveil.moments import average, effective_size
 from rankveil.ranks import ranks_within
 
 Rows = NDArray[np.intp]
@@ -70,11 +71,14 @@ _UNIT = 1 << 20
     family="risk",
     better="lower",
     bounds=(0.0, 1.0),
+    kinds=EVERY_KIND,
+    weighted=True,
 )
 def probabilistic_linkage(
     rank_x: Array,
     rank_y: Array,
     rows: Rows,
+    weight_x: Array | None = None,
     *,
     p: Annotated[float, Range(0, 100), "ranks are close when they differ by at most this percentage of n"] = 5.0,
     names: tuple[str, ...] = (),
@@ -83,6 +87,7 @@ def probabilistic_linkage(
 
     A tie of t records counts 1/t. All pairs are compared up to 25 million; above, a sample of the original records with
     all masked ones, and the value has an `interval`. There is no blocking: no pair is left out because it is unlikely.
+    With weights it is the share of the subjects that the original records stand for; what is learned does not change.
     """
     n = rank_x.shape[0]
     used, left_out = _attributes(rank_x, names or tuple(str(j + 1) for j in range(rank_x.shape[1])))
@@ -92,10 +97,11 @@ def probabilistic_linkage(
     weights, rounds = _learned(pair.of(learned_from, learned_from))
     sample = evenly(rank_x, n if n * n <= _PAIRS else max(_PAIRS // n, _AT_LEAST))
     chance, best = _linked(pair.of(sample), sample, np.rint(weights * _UNIT).astype(np.int32))
-    value = float(chance.mean())
+    weight = None if weight_x is None else weight_x[sample]
+    value = average(chance, weight)
     details: dict[str, Any] = {
-        "correct": float(np.mean(chance == 1)),
-        "tied": float(np.mean((chance > 0) & (chance < 1))),
+        "correct": average(chance == 1, weight),
+        "tied": average((chance > 0) & (chance < 1), weight),
         "pairs": sample.size * n,
         "weights": {
             name: dict(zip(_DEGREES, map(float, of), strict=True)) for name, of in zip(used, weights, strict=True)
@@ -111,7 +117,8 @@ def probabilistic_linkage(
     if learned_from.size < n:
         notes.append(f"weights are learned from the records of {learned_from.size} of {n} subjects")
     if sample.size < n:
-        details |= {"originals": int(sample.size), "interval": share_interval(value, of=sample.size)}
+        interval = share_interval(value, of=effective_size(sample, weight))
+        details |= {"originals": int(sample.size), "interval": interval}
         notes.append(f"{sample.size} of {n} original records are linked, each with all masked records")
     return Value(value, details, tuple(notes))
 

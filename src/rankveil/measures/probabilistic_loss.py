@@ -12,6 +12,9 @@ Where Var(t) is 0, all is lost as soon as t has changed, so a change must be tol
 few units in the last place, which is eps (1 + |mean| / sd) in standardised columns; what lies within 4 of these counts
 as 0.
 
+Weights weigh the statistics of both tables. How exactly those of the release are known depends on how much was
+observed, and weights add nothing to that: n' is then Kish's effective number of records, (sum w)^2 / sum w^2.
+
 >>> import numpy as np, pandas as pd, rankveil as rv
 >>> x = pd.DataFrame({"A": np.arange(200.0), "B": np.arange(200.0) ** 2})
 >>> made = rv.audit(x, x + [4.0, 0.0], measures=["pil_mean"])  # 4 is 0.98 standard errors of the mean of A
@@ -21,9 +24,8 @@ as 0.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,13 +33,11 @@ from numpy.typing import NDArray
 from rankveil.catalogue import Array, Value, measure
 from rankveil.errors import NotApplicableError, listing
 from rankveil.execute import in_threads
-from rankveil.moments import scale_of
+from rankveil.measures._densities import ROUNDING, SHARES, Estimate, Extent, Ordered, kernel_density, simple_density
+from rankveil.moments import effective_size
 from rankveil.multivariate import FARTHEST
 
 Flags = NDArray[np.bool_]
-
-_ROUNDING = 4 * float(np.finfo(np.float64).eps)
-"""Sums of a million values are off by a few units in the last place, and so is what a masking method computes."""
 
 _LARGE = 100
 """Records above which statistics are close enough to normal (Kendall et al. 1994, as the paper cites it)."""
@@ -50,30 +50,65 @@ _EXTREME = 0.95
 
 _WORST = 20
 
-_SHARES = np.arange(1, 20) / 20
-"""The quantiles from 5 % to 95 %."""
-
 _FACTS: dict[str, Any] = {
     "source": "Mateo-Sanz, Domingo-Ferrer and Sebe 2005",
     "family": "loss",
     "better": "lower",
     "mapping": False,
     "equal": False,
+    "weighted": True,
 }
+
+
+class _Sample(NamedTuple):
+    """How many records the release has, and as how many it counts: n'."""
+
+    records: int
+    size: float
+    weighted: bool
+
+    @classmethod
+    def of(cls, y: Array, weight: Array | None) -> _Sample:
+        """Of the masked table, and of its weights if it has some."""
+        return cls(len(y), effective_size(y, weight), weight is not None)
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """For the details of a value."""
+        return {"records": self.records, **({"effective_records": self.size} if self.weighted else {})}
+
+    @property
+    def notes(self) -> list[str]:
+        """What to say of weights, and of a small sample."""
+        said = []
+        if self.weighted:
+            said.append(f"weighted: {self.records} records count as {self.size:.4g} of equal weight in the variances")
+        if self.size <= _LARGE:
+            has = f"counts as {self.size:.4g}" if self.weighted else f"has {self.records}"
+            few = f"with {_LARGE} or fewer, normal sampling distributions are doubtful"
+            said.append(f"the release {has} records: {few}")
+        return said
 
 
 @measure(title="Probabilistic information loss of means", bounds=(0.0, 1.0), **_FACTS)
 def pil_mean(
-    mean_x: Array, spread_x: Array, mean_y: Array, spread_y: Array, y: Array, *, names: tuple[str, ...]
+    mean_x: Array,
+    spread_x: Array,
+    mean_y: Array,
+    spread_y: Array,
+    y: Array,
+    weight_y: Array | None = None,
+    *,
+    names: tuple[str, ...],
 ) -> Value:
     """How unlikely each mean would be in a random sample of the original, averaged: Var = mu_2 / n'."""
     flat = _flat(mean_x, spread_x)
-    rounding = np.sum([_ROUNDING * np.abs(each) for each in (mean_x, spread_x, mean_y, spread_y)], axis=0)
+    rounding = np.sum([ROUNDING * np.abs(each) for each in (mean_x, spread_x, mean_y, spread_y)], axis=0)
     with np.errstate(over="ignore"):  # a difference too large for a number is a loss of 1
         change = _beyond(mean_y - mean_x, rounding) / np.where(flat, 1.0, spread_x)
-    losses = _losses(change, np.where(flat, 0.0, 1.0), records=len(y))
-    blurred = _blurred(_known(mean_x, spread_x), names, records=len(y))
-    return _of_attributes(losses, names, records=len(y), notes=blurred)
+    sample = _Sample.of(y, weight_y)
+    losses = _losses(change, np.where(flat, 0.0, 1.0), sample)
+    return _of_attributes(losses, names, sample, notes=_blurred(_known(mean_x, spread_x), names, sample))
 
 
 @measure(title="Probabilistic information loss of variances", bounds=(0.0, 1.0), **_FACTS)
@@ -84,6 +119,7 @@ def pil_variance(
     mean_y: Array,
     spread_y: Array,
     y: Array,
+    weight_y: Array | None = None,
     *,
     names: tuple[str, ...],
 ) -> Value:
@@ -93,8 +129,9 @@ def pil_variance(
     change = _beyond(ratio**2 - np.where(flat, 0.0, 1.0), known_x + ratio**2 * known_y)
     fourth = np.diag(squares_x)
     variance = np.where(flat, 0.0, _beyond(fourth - 1.0, known_x * (fourth + 1.0)))
-    blurred = _blurred(known_x, names, records=len(y))
-    return _of_attributes(_losses(change, variance, records=len(y)), names, records=len(y), notes=blurred)
+    sample = _Sample.of(y, weight_y)
+    losses = _losses(change, variance, sample)
+    return _of_attributes(losses, names, sample, notes=_blurred(known_x, names, sample))
 
 
 @measure(title="Probabilistic information loss of covariances", bounds=(0.0, 1.0), **_FACTS)
@@ -107,6 +144,7 @@ def pil_covariance(
     spread_y: Array,
     correlation_y: Array,
     y: Array,
+    weight_y: Array | None = None,
     *,
     names: tuple[str, ...],
 ) -> Value:
@@ -120,8 +158,9 @@ def pil_covariance(
     change = _beyond(product * correlation_y[a, b] - rho, known_x + product * known_y)
     second = squares_x[a, b]
     variance = np.where(without, 0.0, _beyond(second - rho**2, known_x * (second + rho**2)))
-    blurred = _blurred(_known(mean_x, spread_x), names, records=len(y))
-    return _of_all_pairs(_losses(change, variance, records=len(y)), a, b, names=names, records=len(y), notes=blurred)
+    sample = _Sample.of(y, weight_y)
+    losses = _losses(change, variance, sample)
+    return _of_all_pairs(losses, a, b, sample, names=names, notes=_blurred(_known(mean_x, spread_x), names, sample))
 
 
 @measure(title="Probabilistic information loss of correlations", bounds=(0.0, 1.0), **_FACTS)
@@ -135,6 +174,7 @@ def pil_correlation(
     spread_y: Array,
     correlation_y: Array,
     y: Array,
+    weight_y: Array | None = None,
     *,
     names: tuple[str, ...],
 ) -> Value:
@@ -152,16 +192,19 @@ def pil_correlation(
     second, fourth, third = squares_x[a, b], np.diag(squares_x), cubes_x[a, b] + cubes_x[b, a]
     plus = second + rho**2 * (fourth[a] + fourth[b] + 2 * second) / 4
     variance = np.where(without, 0.0, _beyond(plus - rho * third, known_x * (plus + np.abs(rho * third))))
-    notes = [*_near_one(correlation_x), *_blurred(_known(mean_x, spread_x), names, records=len(y))]
+    sample = _Sample.of(y, weight_y)
+    notes = [*_near_one(correlation_x), *_blurred(_known(mean_x, spread_x), names, sample)]
     if flat_x.any() or flat_y.any():
         notes.append("the correlations of a constant column count as 0")
-    return _of_all_pairs(_losses(change, variance, records=len(y)), a, b, names=names, records=len(y), notes=notes)
+    return _of_all_pairs(_losses(change, variance, sample), a, b, sample, names=names, notes=notes)
 
 
 @measure(title="Probabilistic information loss of quantiles", bounds=(0.0, 1.0), **_FACTS)
 def pil_quantile(
     sorted_x: Array,
     sorted_y: Array,
+    sorted_weight_x: Array | None = None,
+    sorted_weight_y: Array | None = None,
     *,
     density: Annotated[
         Literal["simple", "kernel"],
@@ -173,20 +216,23 @@ def pil_quantile(
 
     The simple density is the share of records within range / 1000 of the quantile, divided by the width of that
     interval, and never less than one record's worth. The kernel one is normal, its bandwidth Silverman's
-    0.9 min(sd, interquartile range / 1.34) n^(-1/5).
+    0.9 min(sd, interquartile range / 1.34) n^(-1/5). With weights, n is the effective number of original records.
     """
-    estimate = {"simple": _simple_density, "kernel": _kernel_density}[density]
+    estimate = {"simple": simple_density, "kernel": kernel_density}[density]
+    sample = _Sample.of(sorted_y, None if sorted_weight_y is None else sorted_weight_y[:, 0])
 
     def column(j: int) -> tuple[Array, int]:
-        return _quantile_losses(sorted_x[:, j], sorted_y[:, j], estimate)
+        x = Ordered.of(sorted_x[:, j], None if sorted_weight_x is None else sorted_weight_x[:, j])
+        y = Ordered.of(sorted_y[:, j], None if sorted_weight_y is None else sorted_weight_y[:, j])
+        return _quantile_losses(x, y, estimate, sample)
 
     made = in_threads(column, range(sorted_x.shape[1]), size=sorted_x.size)
     losses, lifted = np.array([each for each, _ in made]), sum(count for _, count in made)
     notes = []
     if lifted:
         notes.append(f"the density at {lifted} of {losses.size} quantiles is below one record's worth: raised to that")
-    value = _of_attributes(losses.mean(axis=1), names, records=len(sorted_y), notes=notes)
-    by_share = {f"{100 * q:.0f}%": float(loss) for q, loss in zip(_SHARES, losses.mean(axis=0), strict=True)}
+    value = _of_attributes(losses.mean(axis=1), names, sample, notes=notes)
+    by_share = {f"{100 * q:.0f}%": float(loss) for q, loss in zip(SHARES, losses.mean(axis=0), strict=True)}
     return Value(value.value, {**value.details, "per_quantile": by_share, "one_record": lifted}, value.notes)
 
 
@@ -199,6 +245,7 @@ def pil(
     pil_correlation: float,
     correlation_x: Array,
     y: Array,
+    weight_y: Array | None = None,
 ) -> Value:
     """100 times the mean of the losses of quantiles, means, variances, covariances and correlations."""
     parts = {
@@ -208,16 +255,17 @@ def pil(
         "pil_covariance": pil_covariance,
         "pil_correlation": pil_correlation,
     }
-    notes = (*_few(len(y)), *_near_one(correlation_x))
-    return Value(100 * sum(parts.values()) / len(parts), {"parts": parts, "records": len(y)}, notes)
+    sample = _Sample.of(y, weight_y)
+    notes = (*sample.notes, *_near_one(correlation_x))
+    return Value(100 * sum(parts.values()) / len(parts), {"parts": parts, **sample.details}, notes)
 
 
-def _losses(change: Array, variance: Array, *, records: int) -> Array:
+def _losses(change: Array, variance: Array, sample: _Sample) -> Array:
     """Expression (1) for changes of statistics whose variance is this one divided by the number of records."""
     from scipy.special import erf
 
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # no variance: any change is a loss of 1
-        standard = np.abs(change) * np.sqrt(records / (2 * np.maximum(variance, 0.0)))
+        standard = np.abs(change) * np.sqrt(sample.size / (2 * np.maximum(variance, 0.0)))
     found: Array = np.where(change == 0, 0.0, erf(standard))
     return found
 
@@ -230,13 +278,13 @@ def _beyond(value: Array, rounding: Array) -> Array:
 
 def _flat(mean: Array, spread: Array) -> Flags:
     """Which columns are constant up to rounding: group means of 0.1 differ in their last digit."""
-    return np.asarray(spread <= _ROUNDING * np.abs(mean))
+    return np.asarray(spread <= ROUNDING * np.abs(mean))
 
 
 def _known(mean: Array, spread: Array) -> Array:
     """How exactly the standardised columns are known."""
     flat = _flat(mean, spread)
-    return _ROUNDING * (1.0 + np.where(flat, 0.0, np.abs(mean) / np.where(flat, 1.0, spread)))
+    return ROUNDING * (1.0 + np.where(flat, 0.0, np.abs(mean) / np.where(flat, 1.0, spread)))
 
 
 def _ratio(mean_x: Array, spread_x: Array, mean_y: Array, spread_y: Array) -> Array:
@@ -262,17 +310,10 @@ def _of_pairs(known: Array, a: NDArray[np.intp], b: NDArray[np.intp]) -> Array:
     return found
 
 
-def _few(records: int) -> list[str]:
-    """What to say of a small sample."""
-    if records > _LARGE:
-        return []
-    return [f"the release has {records} records: with {_LARGE} or fewer, normal sampling distributions are doubtful"]
-
-
-def _blurred(known: Array, names: Sequence[str], *, records: int) -> list[str]:
+def _blurred(known: Array, names: Sequence[str], sample: _Sample) -> list[str]:
     """What to say of columns far from 0 beside their spread, like 1e12 and 1."""
     called = _called(names, len(known))
-    columns = [called[j] for j in np.flatnonzero(known * np.sqrt(records) > _BLURRED)]
+    columns = [called[j] for j in np.flatnonzero(known * np.sqrt(sample.size) > _BLURRED)]
     if not columns:
         return []
     return [f"{listing(columns)}: so little spread beside the values' size that small changes are lost in rounding"]
@@ -292,103 +333,38 @@ def _called(names: Sequence[str], attributes: int) -> list[str]:
     return list(names) or [str(j + 1) for j in range(attributes)]
 
 
-def _of_attributes(losses: Array, names: Sequence[str], *, records: int, notes: Sequence[str] = ()) -> Value:
+def _of_attributes(losses: Array, names: Sequence[str], sample: _Sample, *, notes: Sequence[str] = ()) -> Value:
     """The mean over the attributes, and each of them."""
     each = dict(zip(_called(names, len(losses)), losses.tolist(), strict=True))
-    return Value(float(losses.mean()), {"per_attribute": each, "records": records}, (*_few(records), *notes))
+    return Value(float(losses.mean()), {"per_attribute": each, **sample.details}, (*sample.notes, *notes))
 
 
 def _of_all_pairs(
     losses: Array,
     a: NDArray[np.intp],
     b: NDArray[np.intp],
+    sample: _Sample,
     *,
     names: Sequence[str],
-    records: int,
     notes: Sequence[str] = (),
 ) -> Value:
     """The mean over the pairs, and those that lost most."""
     called = _called(names, int(b[-1]) + 1)
     worst = np.argsort(-losses, kind="stable")[:_WORST]
     each = [{"a": called[a[i]], "b": called[b[i]], "value": float(losses[i])} for i in worst]
-    details = {"per_pair": each, "pairs": len(losses), "records": records}
-    return Value(float(losses.mean()), details, (*_few(records), *notes))
+    details = {"per_pair": each, "pairs": len(losses), **sample.details}
+    return Value(float(losses.mean()), details, (*sample.notes, *notes))
 
 
-class _Range:
-    """A sorted original column in units in which it goes from 0 to 1."""
-
-    def __init__(self, column: Array) -> None:
-        self.column = column
-        self.scale = scale_of(column[[0, -1]])  # the difference of two numbers near the largest would overflow
-        self.low = column[0] / self.scale
-        self.width = float(column[-1] / self.scale - self.low)
-        self.flat = self.width <= _ROUNDING * float(np.max(np.abs(column[[0, -1]]))) / self.scale
-
-    def length(self, start: Array, end: Array) -> Array:
-        """From start to end, infinite where that is too far to be written."""
-        with np.errstate(over="ignore"):
-            found: Array = (end / self.scale - start / self.scale) / self.width
-        return found
-
-    def at(self, position: Array) -> Array:
-        """The values at positions, infinite where they would be too large."""
-        with np.errstate(over="ignore"):
-            found: Array = (self.low + position * self.width) * self.scale
-        return found
-
-
-Estimate = Callable[[_Range, Array], tuple[Array, float]]
-
-
-def _quantile_losses(x: Array, y: Array, estimate: Estimate) -> tuple[Array, int]:
+def _quantile_losses(x: Ordered, y: Ordered, estimate: Estimate, sample: _Sample) -> tuple[Array, int]:
     """The loss of each quantile of a column, and for how many the density had to be lifted to one record's worth."""
-    original, masked = _quantiles(x), _quantiles(y)
+    original, masked = x.quantiles(), y.quantiles()
     with np.errstate(over="ignore"):
-        change = _beyond(masked - original, _ROUNDING * np.abs(original) + _ROUNDING * np.abs(masked))
-    within = _Range(x)
+        change = _beyond(masked - original, ROUNDING * np.abs(original) + ROUNDING * np.abs(masked))
+    within = Extent(x.column)
     if within.flat:
         return np.where(change == 0, 0.0, 1.0), 0
-    density, least = estimate(within, original)
+    density, least = estimate(x, within, original)
     moved = np.where(change == 0, 0.0, within.length(original, masked))
-    variance = _SHARES * (1 - _SHARES) / np.maximum(density, least) ** 2
-    return _losses(moved, variance, records=len(y)), int(np.count_nonzero(density < least))
-
-
-def _quantiles(ordered: Array) -> Array:
-    """The quantiles of a sorted column, linear between its values and the same as they where two are equal."""
-    place = _SHARES * (len(ordered) - 1)
-    before = np.floor(place).astype(np.intp)
-    low, high = ordered[before], ordered[np.minimum(before + 1, len(ordered) - 1)]
-    weight = place - before
-    found: Array = np.clip((1 - weight) * low + weight * high, low, high)
-    return found
-
-
-def _simple_density(within: _Range, points: Array) -> tuple[Array, float]:
-    """Share of records within a thousandth of the range, by the interval's width; and that of one record."""
-    column, near = within.column, 1 / 1000
-    position = within.length(column[:1], points)
-    # the point itself is inside, even where a thousandth of the range is too little to be added to it
-    with np.errstate(over="ignore"):
-        above = np.maximum(within.at(position + near), np.nextafter(points, np.inf))
-        below = np.minimum(within.at(position - near), np.nextafter(points, -np.inf))
-    inside = np.searchsorted(column, above, side="left") - np.searchsorted(column, below, side="right")
-    one = 1 / (2 * near * len(column))
-    return one * inside.astype(np.float64), one
-
-
-def _kernel_density(within: _Range, points: Array) -> tuple[Array, float]:
-    """The normal kernel estimate of the density; and what a record adds to it at its own place."""
-    column = within.column
-    z = within.length(column[:1], column)
-    quartiles = _quantiles(z)[[4, 14]]
-    middle = float(quartiles[1] - quartiles[0]) / 1.34
-    spread = float(np.std(z))
-    width = 0.9 * (min(spread, middle) if middle > _ROUNDING else spread) * len(z) ** -0.2
-    one = 1 / (len(z) * width * math.sqrt(2 * math.pi))
-    at = within.length(column[:1], points)
-    density = np.empty(len(points))
-    for i, point in enumerate(at):
-        density[i] = one * np.sum(np.exp(-0.5 * ((z - point) / width) ** 2))
-    return density, one
+    variance = SHARES * (1 - SHARES) / np.maximum(density, least) ** 2
+    return _losses(moved, variance, sample), int(np.count_nonzero(density < least))

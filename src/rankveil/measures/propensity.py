@@ -12,14 +12,15 @@ fitted p_i all are near the share c of masked records, the model cannot tell one
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankveil.catalogue import Array, Range, Value, measure
+from rankveil.catalogue import EVERY_KIND, Array, Range, Value, measure
 from rankveil.errors import NotApplicableError
+from rankveil.measures._indicators import Design, designed
 from rankveil.multivariate import standardised
 from rankveil.seeds import Seed, Stream
 
@@ -53,6 +54,7 @@ _FOLDS, _TREES, _SHUFFLES = 5, 50, 5
     bounds=(0.0, 0.25),
     mapping=False,
     equal=False,
+    kinds=EVERY_KIND,
 )
 def propensity(
     x: Array,
@@ -64,23 +66,37 @@ def propensity(
     ] = "quadratic",
     most: Annotated[int, Range(2), "records of a table above which that many are drawn"] = 100_000,
     rng: Stream | None = None,
+    names: tuple[str, ...] = (),
+    kinds: tuple[str, ...] = (),
 ) -> Value:
     """Mean of (p_i - c)^2 over the merged records, p_i the fitted chance that record i is a masked one, c their share.
 
     0: the model cannot tell the tables apart; c (1 - c), which is 1/4 for tables of the same size: it always can.
     `ratio` is the value over the one `expected` when masked records are draws from the original's distribution:
     (k - 1) (1 - c)^2 c / N for k coefficients and N records, and for trees the mean over permutations of T.
+
+    Nominal attributes are indicators of their categories, and products are those of indicators with numbers and with
+    indicators of other attributes. Of one with more than 20 categories those with fewer than 10 records, and all but
+    the 50 most frequent (fewer where many attributes are nominal: 500 in all), are taken as one, and it is in no
+    products; products that would bring the model above 500 terms are left out, the largest first. Notes say what was.
+    Trees take ordinal and nominal attributes by their codes.
     """
     rng = Seed.of(0).stream("propensity") if rng is None else rng
-    terms = x.shape[1] * (x.shape[1] + 3) // 2 + 1 if model == "quadratic" else x.shape[1] + 1
+    seen = () if model == "forest" else kinds
+    design = designed(x, y, kinds=seen, names=names, used=min(most / max(len(x), len(y)), 1.0))
+    terms = design.terms(quadratic=model == "quadratic")
     limit = min(most, _FOREST_MOST if model == "forest" else max(_CELLS // (2 * terms), 2))
     rows_x, rows_y, notes = _drawn(len(x), len(y), limit, rng)
-    table = _merged(x if rows_x is None else x[rows_x], y if rows_y is None else y[rows_y])
+    table = _merged(
+        design.x if rows_x is None else design.x[rows_x], design.y if rows_y is None else design.y[rows_y], design
+    )
     made = _forest(table, rng) if model == "forest" else _logistic(table, quadratic=model == "quadratic")
     ratio = made.value / made.expected if made.expected > 0 else None
     details: dict[str, Any] = {"model": model, "expected": made.expected, "ratio": ratio, "interval": made.interval}
     details |= {"records": len(table.t), "masked_share": table.share} | made.details
-    return Value(made.value, details, (*notes, *made.notes))
+    if design.pooled:
+        details["taken_as_one"] = {name: asdict(part) for name, part in design.pooled.items()}
+    return Value(made.value, details, (*notes, *design.notes, *made.notes))
 
 
 def _drawn(n: int, m: int, most: int, rng: Stream) -> tuple[Rows | None, Rows | None, tuple[str, ...]]:
@@ -98,6 +114,9 @@ class _Merged:
 
     z: Array
     t: Array
+    owner: Rows
+    """The attribute that each term is of."""
+    design: Design
 
     @property
     def share(self) -> float:
@@ -114,21 +133,23 @@ class _Fit:
     notes: tuple[str, ...] = ()
 
 
-def _merged(x: Array, y: Array) -> _Merged:
+def _merged(x: Array, y: Array, design: Design) -> _Merged:
     # each table in the order of its contents, so that the order of its rows does not show in the last digits, which
     # decide about terms that nearly depend on others, nor in the draws
-    z = standardised(np.asfortranarray(np.vstack([side[np.lexsort(side.T)] for side in (x, y)]))).z
-    z = np.ascontiguousarray(z[:, z.any(axis=0)])
-    if z.shape[1] == 0:
-        raise NotApplicableError("all columns are constant, and the same in both tables")
-    return _Merged(z, np.repeat((0.0, 1.0), (len(x), len(y))))
+    values, owner = design.expanded(np.asfortranarray(np.vstack([side[np.lexsort(side.T)] for side in (x, y)])))
+    z = standardised(values).z
+    varies = z.any(axis=0)
+    if not varies.any():
+        raise NotApplicableError("; ".join(("all columns are constant, and the same in both tables", *design.notes)))
+    z = np.ascontiguousarray(z[:, varies])
+    return _Merged(z, np.repeat((0.0, 1.0), (len(x), len(y))), owner[varies], design)
 
 
 # Logistic regression.
 
 
 def _logistic(table: _Merged, *, quadratic: bool) -> _Fit:
-    terms = _terms(table.z) if quadratic else table.z
+    terms, said = _terms(table) if quadratic else (table.z, ())
     q = _design(terms)
     c, (n, size) = table.share, q.shape
     fitted, information = _newton(q, table.t)
@@ -136,7 +157,7 @@ def _logistic(table: _Merged, *, quadratic: bool) -> _Fit:
     squares = (p - c) ** 2
     value = min(float(squares.mean()), 0.25)
     error = _standard_error(q, table, p, squares, information)
-    notes = []
+    notes = list(said)
     if np.all((fitted > 0) == (table.t > 0)):
         notes.append("the model tells the tables apart completely")
     if size > n / 10:
@@ -146,14 +167,17 @@ def _logistic(table: _Merged, *, quadratic: bool) -> _Fit:
     return _Fit(value, (size - 1) * (1 - c) ** 2 * c / n, _interval(value, error), details, tuple(notes))
 
 
-def _terms(z: Array) -> Array:
-    """The attributes, their squares and pairwise products."""
+def _terms(table: _Merged) -> tuple[Array, tuple[str, ...]]:
+    """The attributes, their squares and pairwise products, and which of those are left out."""
+    z, (taken, notes) = table.z, table.design.products
     a, b = np.triu_indices(z.shape[1])
+    asked = taken[table.owner[a], table.owner[b]]
+    a, b = a[asked], b[asked]
     terms = np.empty((len(z), z.shape[1] + a.size), order="F")
     terms[:, : z.shape[1]] = z
     for k, (i, j) in enumerate(zip(a, b, strict=True), start=z.shape[1]):
         np.multiply(z[:, i], z[:, j], out=terms[:, k])
-    return terms
+    return terms, notes
 
 
 def _design(terms: Array) -> Array:

@@ -15,9 +15,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rankveil.catalogue import Array, Value, measure
+from rankveil.catalogue import EVERY_KIND, Array, Value, measure
 from rankveil.linkage import Linker
 from rankveil.measures._records import most_exposed
+from rankveil.moments import average, quantiles
 
 Rows = NDArray[np.intp]
 
@@ -31,14 +32,25 @@ _QUANTILES = (0, 5, 25, 50, 75, 95, 100)
     family="risk",
     better="higher",
     mapping=False,
+    kinds=EVERY_KIND,
+    weighted=True,
 )
-def rank_linkage(rank_x: Array, rank_y: Array, euclidean_ranks: Linker, paired: bool, rows: Rows) -> Value:
+def rank_linkage(
+    rank_x: Array,
+    rank_y: Array,
+    euclidean_ranks: Linker,
+    paired: bool,
+    rows: Rows,
+    weight_x: Array | None = None,
+) -> Value:
     """Mean over the original records of log(1 + d) / m, d the Euclidean distance in ranks to the nearest masked record.
 
-    0 means that every record has an exact twin in the release; the larger, the less risk.
+    0 means that every record has an exact twin in the release; the larger, the less risk. With weights it is the mean
+    over the subjects that the records stand for.
     """
     upto = np.sqrt(_gathered(rank_x, rank_y, np.add, power=2)) if paired else None
-    return _value(euclidean_ranks.distances(np.ascontiguousarray(rank_x), upto=upto), rank_x.shape[1], rows)
+    distance = euclidean_ranks.distances(np.ascontiguousarray(rank_x), upto=upto)
+    return _value(distance, rank_x.shape[1], rows, weight_x)
 
 
 @measure(
@@ -47,14 +59,25 @@ def rank_linkage(rank_x: Array, rank_y: Array, euclidean_ranks: Linker, paired: 
     family="risk",
     better="higher",
     mapping=False,
+    kinds=EVERY_KIND,
+    weighted=True,
 )
-def permutation_linkage(rank_x: Array, rank_y: Array, maximum_ranks: Linker, paired: bool, rows: Rows) -> Value:
+def permutation_linkage(
+    rank_x: Array,
+    rank_y: Array,
+    maximum_ranks: Linker,
+    paired: bool,
+    rows: Rows,
+    weight_x: Array | None = None,
+) -> Value:
     """Mean over the original records of log(1 + d) / m, d the permutation distance to the nearest masked record.
 
-    The permutation distance of two records is the largest difference of their ranks over the attributes.
+    The permutation distance of two records is the largest difference of their ranks over the attributes. With weights
+    it is the mean over the subjects that the records stand for.
     """
     upto = _gathered(rank_x, rank_y, np.maximum, power=1) if paired else None
-    return _value(maximum_ranks.distances(np.ascontiguousarray(rank_x), upto=upto), rank_x.shape[1], rows)
+    distance = maximum_ranks.distances(np.ascontiguousarray(rank_x), upto=upto)
+    return _value(distance, rank_x.shape[1], rows, weight_x)
 
 
 def _gathered(rank_x: Array, rank_y: Array, gather: np.ufunc, *, power: int) -> Array:
@@ -65,11 +88,15 @@ def _gathered(rank_x: Array, rank_y: Array, gather: np.ufunc, *, power: int) -> 
     return total
 
 
-def _value(distance: Array, attributes: int, rows: Rows) -> Value:
-    at = np.percentile(distance, _QUANTILES)
+def _value(distance: Array, attributes: int, rows: Rows, weight: Array | None) -> Value:
+    if weight is None:
+        at = np.percentile(distance, _QUANTILES)
+    else:
+        order = np.argsort(distance)
+        at = quantiles(distance[order], np.array(_QUANTILES) / 100, weight[order])
     details = {
         "distance": {f"{percent} %": float(value) for percent, value in zip(_QUANTILES, at, strict=True)},
-        "twins": float(np.mean(distance == 0)),
+        "twins": average(distance == 0, weight),
         "most_exposed": most_exposed(rows, danger=-distance, value=distance),
     }
-    return Value(float(np.log1p(distance).mean()) / attributes, details)
+    return Value(average(np.log1p(distance), weight) / attributes, details)

@@ -11,7 +11,7 @@ from rankveil.catalogue import Value, measure
 _SOURCE = "Domingo-Ferrer and Torra 2001"
 
 
-@measure(title="Score of loss and risk", source=_SOURCE, family="risk", better="lower")
+@measure(title="Score of loss and risk", source=_SOURCE, family="risk", better="lower", weighted=True)
 def score(il: float, distance_linkage: float, probabilistic_linkage: float, interval_disclosure: float) -> Value:
     """0.5 IL + 0.125 distance linkage + 0.125 probabilistic linkage + 0.25 interval disclosure, all in percent."""
     return _score(il, "il", distance_linkage, probabilistic_linkage, interval_disclosure)
@@ -23,6 +23,7 @@ def score(il: float, distance_linkage: float, probabilistic_linkage: float, inte
     family="risk",
     better="lower",
     bounds=(0.0, 100.0),
+    weighted=True,
 )
 def score_pil(pil: float, distance_linkage: float, probabilistic_linkage: float, interval_disclosure: float) -> Value:
     """The score with the bounded probabilistic loss PIL in place of IL, so that it lies between 0 and 100."""

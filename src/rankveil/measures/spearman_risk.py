@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rankveil.catalogue import Array, measure
+from rankveil.catalogue import EVERY_KIND, Array, measure
 from rankveil.errors import NotApplicableError
 from rankveil.ranks import rank_correlation
 
@@ -15,6 +15,7 @@ from rankveil.ranks import rank_correlation
     bounds=(-1.0, 1.0),
     per="column",
     headline="max",
+    kinds=EVERY_KIND,
 )
 def spearman_risk(rank_x: Array, rank_z: Array) -> float:
     """Spearman's correlation of X_j and Z_j for every attribute, the largest on top: the higher, the more risk."""

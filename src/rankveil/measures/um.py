@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import numpy as np
 
 from rankveil.canonical import Basis
-from rankveil.catalogue import Array, Value, measure
+from rankveil.catalogue import EVERY_KIND, Array, Value, measure
 from rankveil.errors import NotApplicableError
 from rankveil.multivariate import correlation, standardised
 
@@ -23,6 +23,7 @@ _SAME = 1e-9
     bounds=(0.0, 1.0),
     mapping=False,
     equal=False,
+    kinds=EVERY_KIND,
 )
 def um(
     x: Array,
@@ -31,6 +32,7 @@ def um(
     rank_basis_y: Basis,
     *,
     basis: Annotated[Literal["ranks", "values"], "covariances of the ranks, or of the values themselves"] = "ranks",
+    kinds: tuple[str, ...] = (),
 ) -> Value:
     """1 - min(1, sum (l_j - l'_j)^2 / sum (l_j - 1/m)^2): 1 when the directions of variance are kept, 0 when lost.
 
@@ -40,6 +42,8 @@ def um(
     """
     if basis == "ranks":
         first, second = rank_basis_x.covariance, rank_basis_y.covariance
+    elif "nominal" in kinds:
+        raise NotApplicableError("the values of nominal columns have no covariances; basis=ranks takes their ranks")
     else:
         first, second = _covariance(x), _covariance(y)
     shares, explained = _shares(first, second)

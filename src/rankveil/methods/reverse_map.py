@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rankveil import ranks
 from rankveil.catalogue import Array, method
+from rankveil.errors import ParameterError
 from rankveil.seeds import Stream
 
 
@@ -17,4 +18,6 @@ from rankveil.seeds import Stream
 )
 def reverse_map(y: Array, original: Array, *, rng: Stream) -> Array:
     """Z instead of Y: z_i is the original value whose rank is that of y_i; ties in y are broken by the stream."""
+    if y.size != original.size:
+        raise ParameterError("an earlier step changed how many cells are missing; let reverse_map come before it")
     return ranks.reverse_map(original, y, rng=rng)

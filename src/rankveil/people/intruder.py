@@ -123,6 +123,7 @@ class Attack:
             "records": len(view),
             "attributes": list(self.pair.names),
             "mapping": self.pair.mapping,
+            "rankings": self.pair.rankings,
             "links": self.links(),
             "counts": self.counts,
             "matched_by_several": (np.sort(view.masked[wanted > 1]) + 1).tolist(),

@@ -79,19 +79,20 @@ def mask(
         get_measure(name)
     secret_seed = Seed.of(seed)
     applied = masking.apply(table, plan, seed=secret_seed, replicate=replicate)
-    out, notes = table.replaced(applied.values, order=applied.order)
+    out, notes = table.replaced(
+        applied.values, order=applied.order, labels=applied.labels, dropped=applied.dropped
+    )
     secret = Secret(secret_seed, fingerprint(table), applied.order)
     published: dict[str, Any] = {}
     measured: tuple[str, ...] = ()
     if publish:
-        made = auditing.audit(
-            table, Table(out, schema=table.schema, decimal=table.decimal), measures=publish, secret=secret
-        )
+        kept = table.schema.only(name for name in table.names if name not in applied.dropped)
+        made = auditing.audit(table, Table(out, schema=kept, decimal=table.decimal), measures=publish, secret=secret)
         published = {name: value.value for name, value in made.values.items()}
         measured = made.attributes
         notes += [f"{name} is not published: {why}" for name, why in made.not_applicable.items()]
-    passed = tuple(name for name in table.names if name not in applied.masked)
-    notes += [*applied.notes, *_warnings(table, passed, plan)]
+    passed = tuple(name for name in table.names if name not in (*applied.masked, *applied.dropped))
+    notes += [*applied.notes, *_warnings(table, passed, plan, applied)]
     if seed is not None and secret_seed.bits < SAFE_BITS:
         notes.append(f"the seed has fewer than {SAFE_BITS} bits: good for studies, not for a release")
     return Release(
@@ -108,12 +109,27 @@ def _changed(table: Table, applied: masking.Applied) -> dict[str, int]:
     counts = {}
     for name, masked in applied.values.items():
         before = table.values(name) if applied.order is None else table.values(name)[applied.order]
-        counts[name] = int(np.sum(~((masked == before) | (np.isnan(masked) & np.isnan(before)))))
+        if name in applied.labels:
+            same = _label_of(before, table.labels(name)) == _label_of(masked, applied.labels[name])
+        else:
+            same = (masked == before) | (np.isnan(masked) & np.isnan(before))
+        counts[name] = int(np.sum(~same))
     return counts
 
 
-def _warnings(table: Table, passed: Sequence[str], plan: Plan) -> list[str]:
+def _label_of(values: Array, labels: tuple[str, ...]) -> NDArray[np.object_]:
+    """What the values stand for: labels, or the numbers themselves; None where they are missing."""
+    words = np.array([*labels, None], dtype=object)
+    gone = np.isnan(values)
+    if not labels:
+        return np.array([None if missing else f"{value:.17g}" for value, missing in zip(values, gone, strict=True)])
+    return words[np.where(gone, len(labels), np.nan_to_num(values)).astype(np.intp)]
+
+
+def _warnings(table: Table, passed: Sequence[str], plan: Plan, applied: masking.Applied) -> list[str]:
     told = []
+    steps = zip(plan.steps, applied.columns, strict=True)
+    pseudonyms = {name for step, columns in steps if step.entry.role == "identifier" for name in columns}
     if table.has_row_labels and all(step.entry.works_on != "records" for step in plan.steps):
         told.append("warning: the index of the table passed unmasked; reset it before release if it tells who is who")
     for name in passed:
@@ -121,9 +137,10 @@ def _warnings(table: Table, passed: Sequence[str], plan: Plan) -> list[str]:
             told.append(f"warning: column {name} looks like an identifier and passed unmasked; drop it before release")
     if passed and any(step.entry.works_on != "records" for step in plan.steps):
         told.append(f"passed through unmasked: {listing(passed, most=10)}")
-    masked_ids = [name for name in table.names if name not in passed and table.columns[name].looks_like_identifier]
+    released = [name for name in applied.masked if name not in pseudonyms]
+    masked_ids = [name for name in released if table.columns[name].looks_like_identifier]
     if masked_ids:
-        told.append(f"masked as numbers, but named like an identifier: {listing(masked_ids)}")
+        told.append(f"masked like other values, but named like an identifier: {listing(masked_ids)}")
     return told
 
 
@@ -178,6 +195,7 @@ class Certificate:
             "records": len(self.pair.table),
             "attributes": list(self.pair.names),
             "mapping": self.pair.mapping,
+            "rankings": self.pair.rankings,
             "f": self.f,
             "d": [whole(each) for each in self.d],
             "v": _written(self.v),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankveil.errors import ParameterError, TableError
+from rankveil.errors import ParameterError, TableError, listing
 from rankveil.linkage import Linker
 from rankveil.people.chance import DRAWS, EXHAUSTIVE, Distribution, Progress, by_chance, check_draws, whole
 from rankveil.people.diversity import CRITERIA, Diversity
@@ -174,7 +174,7 @@ def subject_page(
     stream = Seed.of(0).stream(*CHANCE)
     return subject_document(
         title=title,
-        columns=[Released(name, table.values(name), table.cells(name).levels) for name in names],
+        columns=[Released(name, table.values(name), table.labels(name)) for name in names],
         # a subset of the columns uses the first of them, as verify draws column by column
         uniform=[stream.random(DRAWS) for _ in names] if sampled else [],
         rules={
@@ -189,10 +189,10 @@ def subject_page(
 
 
 def _number(table: Table, name: str, value: Any) -> float:
-    levels = table.cells(name).levels
+    levels = table.labels(name)
     if levels:
         if str(value) not in levels:
-            raise ParameterError(f"column {name}: {value!r} is not one of its levels {', '.join(levels)}")
+            raise ParameterError(f"column {name}: {value!r} is not among its categories {listing(levels, most=10)}")
         return float(levels.index(str(value)))
     text = value.replace(",", ".") if isinstance(value, str) and table.decimal == "," else value
     try:
@@ -205,7 +205,7 @@ def _number(table: Table, name: str, value: Any) -> float:
 
 
 def _shown(table: Table, name: str, value: float) -> Any:
-    levels = table.cells(name).levels
+    levels = table.labels(name)
     if levels:
         return levels[int(value)]
     return whole(value) if table.cells(name).integral else float(value)
