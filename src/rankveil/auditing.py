@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]
 """Called with how much is done and how much there is."""
 
+_NAMED = 12
+"""Measures at most that a note names."""
+
 AUDIT_SCHEMA = "rankveil/audit/1"
 
 _SIGNS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
@@ -219,10 +222,9 @@ def measure_pair(
         pair=pair,
     )
     if pair.known[0].survey is not None:
-        counted = [name for name in values if get_measure(name).weighted]
-        made.notes.append(
-            f"records count by their weights in {', '.join(counted) or 'no measure'}; in the others once each"
-        )
+        once = [name for name in values if not get_measure(name).weighted]
+        but = f", but once each in {', '.join(once)}" if once else ""
+        made.notes.append(f"records count by their weights{but}")
     if domains:
         assert pair.by is not None
         made.notes.append(f"losses and utilities are also given by {pair.by.column}, in {len(domains)} subdomains")
@@ -240,7 +242,13 @@ def _said(values: Mapping[str, Value]) -> list[str]:
         for note in value.notes:
             if note.partition(":")[0] not in values:
                 by.setdefault(note, []).append(name)
-    return [f"{', '.join(names)}: {note}" for note, names in by.items()]
+    return [f"{_several(names)}: {note}" for note, names in by.items()]
+
+
+def _several(names: Sequence[str]) -> str:
+    """Measures by name, the tables of losses and the like as one."""
+    short = dict.fromkeys("loss_*" if name.startswith("loss_") else name for name in names)
+    return ", ".join(short) if len(short) <= _NAMED else f"{', '.join([*short][:_NAMED])} and {len(short) - _NAMED} more"
 
 
 def _with_domains(value: Value, name: str, domains: Mapping[str, Measuring | str]) -> Value:

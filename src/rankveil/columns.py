@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from rankveil import orders
 from rankveil.errors import TableError, listing, suggestion
+from rankveil.metadata import Described
 
 Array = NDArray[np.float64]
 
@@ -173,8 +174,12 @@ def read(
     decimal: str,
     kind: str | None,
     levels: Sequence[str] | None,
+    described: Described | None = None,
 ) -> Cells:
-    """Read a column: what its cells are, which are missing, and which kind it is."""
+    """Read a column: what its cells are, which are missing, and which kind it is.
+
+    `described` is what its file says of it: codes that stand for missing cells, and a level of measurement.
+    """
     array = to_arrow(series)
     if pa.types.is_dictionary(array.type):
         if array.type.ordered and levels is None:
@@ -184,7 +189,13 @@ def read(
         array = array.cast(pa.string())
     if _is_text(array.type):
         array = pc.utf8_trim_whitespace(array)
-    found = Cells(name=name, kind="nominal", cells=array, missing=_missing(array, missing), decimal=decimal)
+    gone = _missing(array, missing)
+    if described is not None and described.has_missing_codes:
+        gone |= described.is_missing(array)
+    found = Cells(name=name, kind="nominal", cells=array, missing=gone, decimal=decimal)
+    if kind is None and levels is None and described is not None:
+        kind, why = _by_its_file(found, described)
+        found = replace(found, why=why)
     if kind == "nominal":
         return found
     if levels is not None:
@@ -209,6 +220,22 @@ def read(
             f"column {name}: the order of its values is not known; give it as --kind '{name}=ordinal:low<middle<high'"
         )
     return replace(found, kind="numeric" if kind == "numeric" else "ordinal")
+
+
+def _by_its_file(cells: Cells, described: Described) -> tuple[str | None, str]:
+    """The kind that a file declares, or that labels of all values tell, and a word on it."""
+    if not is_number(cells.cells.type):
+        return None, ""
+    otherwise = f"(--kind {cells.name}=numeric says otherwise)"
+    if described.level == "nominal":
+        return "nominal", f"its file says that it is nominal {otherwise}"
+    if described.level == "ordinal":
+        return "ordinal", ""
+    if described.level == "" and described.labels and len(cells.present):
+        known = pa.array([float(value) for value in described.labels if not isinstance(value, str)], pa.float64())
+        if pc.all(pc.is_in(pc.unique(cells.present).cast(pa.float64(), safe=False), value_set=known)).as_py():
+            return "nominal", f"each of its values has a label {otherwise}"
+    return None, ""
 
 
 def to_arrow(series: nw.Series[Any]) -> pa.Array:

@@ -93,6 +93,7 @@ class Pair:
             y=np.asfortranarray(self.y[:, places]),
             kinds=kinds,
             categories=categories,
+            notes=[],
             beside=None if self.beside is None else self.beside.of_kinds(tuple(dict.fromkeys(kinds))),
         )
 
@@ -238,6 +239,7 @@ def pair(
         "categories": shared,
         "known": known_of(original, masked),
     }
+    notes += _said_of_rankings(names, shared)
     rows_x, rows_y = np.arange(len(original)), np.arange(len(masked))
     if not mapping:
         x = matrix(original, names, what="original")
@@ -276,6 +278,15 @@ def pair(
     if incomplete:
         notes.append(f"{incomplete} of {len(made)} records have missing values, left out where those are needed")
     return made
+
+
+def _said_of_rankings(names: Sequence[str], shared: Sequence[Categories | None]) -> list[str]:
+    """By what nominal columns are ranked: those ranked alike together."""
+    by: dict[str, list[str]] = {}
+    for name, categories in zip(names, shared, strict=True):
+        if categories is not None and not categories.ordered:
+            by.setdefault(categories.ranking, []).append(name)
+    return [f"ranked by {ranking}: {listing(some, most=10)}" for ranking, some in by.items()]
 
 
 def reverse_map(original: Any, masked: Any, **matching: Any) -> Any:

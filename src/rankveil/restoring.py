@@ -33,16 +33,16 @@ def put_back(
     note = None
     whole = cells.integral and bool(np.all(filled == np.rint(filled)) and np.all(np.abs(filled) < EXACT))
     if cells.integral and not whole:
-        note = f"column {cells.name}: whole numbers became decimals; --then round keeps them whole"
+        note = "whole numbers became decimals; --then round keeps them whole"
     fresh = pa.array(filled.astype(np.int64) if whole else filled)
     if cells.is_text:
         texts = pc.replace_substring(fresh.cast(pa.string()), ".", cells.decimal)
         return _merged(original, texts, _text_type(original.dtype), keep=keep, blank=blank), note
     dtype = _type_for(original.dtype, fresh)
     if original.dtype.is_decimal() and not dtype.is_decimal():
-        note = f"column {cells.name}: fixed decimals became floating ones; --then round may keep them fixed"
+        note = "fixed decimals became floating ones; --then round may keep them fixed"
     elif original.dtype.is_integer() and dtype.is_integer() and dtype != original.dtype:
-        note = f"column {cells.name}: {original.dtype} cannot hold its masked values and became {dtype}"
+        note = f"{original.dtype} cannot hold its masked values and became {dtype}"
     return _merged(original, fresh, dtype, keep=keep, blank=blank), note
 
 
@@ -61,7 +61,7 @@ def _labelled(
         try:
             typed = words.cast(cells.cells.type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            note = f"column {cells.name}: its values became labels, which are text"
+            note = "its values became labels, which are text"
             return _merged(original, words, nw.String(), keep=keep, blank=blank), note
         return _merged(original, typed, original.dtype, keep=keep, blank=blank), None
     return _merged(original, words, _text_type(original.dtype), keep=keep, blank=blank), None
@@ -75,14 +75,14 @@ def _moments(
     assert kind is not None
     whole = np.rint(values)
     unit = "days" if pa.types.is_date(kind) else "the units of its times"
-    note = None if np.array_equal(whole, values) else f"column {cells.name}: masked values were rounded to {unit}"
+    note = None if np.array_equal(whole, values) else f"masked values were rounded to {unit}"
     narrow = pa.types.is_date32(kind) or pa.types.is_time32(kind)
     limits = np.iinfo(np.int32 if narrow else np.int64)
     low, high = _limits(kind) if pa.types.is_time(kind) else (limits.min / 2, limits.max / 2)
     kept = np.clip(whole, low, high)
     if not np.array_equal(kept, whole):
         many = int(np.sum(kept != whole))
-        note = f"column {cells.name}: {many} masked values were beyond what it can hold and were set to the nearest"
+        note = f"{many} masked values were beyond what it can hold and were set to the nearest"
     if pa.types.is_date64(kind):
         kept = np.rint(kept / 86_400_000) * 86_400_000
     fresh = pa.array(kept.astype(np.int64))

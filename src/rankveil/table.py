@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from rankveil import categories as categorising
 from rankveil import columns as reading
+from rankveil import metadata
 from rankveil.categories import Categories
 from rankveil.errors import ParameterError, TableError, listing, suggestion
 from rankveil.hierarchy import Hierarchy
@@ -163,8 +164,14 @@ class Table:
                 decimal=self.decimal,
                 kind=(self.schema.kinds or {}).get(name) or ("nominal" if name in self._hierarchies else None),
                 levels=(self.schema.levels or {}).get(name),
+                described=self._described(name),
             )
         return self._cells[name]
+
+    def _described(self, name: str) -> metadata.Described | None:
+        """What the file of an Arrow table says of a column beyond its values."""
+        native = self.native
+        return metadata.read(native.schema.field(name)) if isinstance(native, pa.Table) else None
 
     @cached_property
     def columns(self) -> dict[str, Column]:
@@ -267,7 +274,7 @@ class Table:
 
     @cached_property
     def group(self) -> NDArray[np.int64] | None:
-        """The number of each record's group, where a column was given that role; a missing one is a group of its own."""
+        """The number of each record's group, where a column has that role; a missing one is a group of its own."""
         named = self.schema.with_role("group")
         if not named:
             return None
@@ -325,18 +332,19 @@ class Table:
 
         `labels` are what the values of a column are places of, where that is no longer what it was.
         """
-        frame, notes = self.frame.drop(list(dropped)), []
+        frame = self.frame.drop(list(dropped))
         if order is not None:
             # the labels of a pandas index would go with their rows and tell everybody the order
             frame = nw.maybe_reset_index(frame[order.tolist(), :])
-        fresh = []
+        fresh, said = [], dict[str, list[str]]()
         for name, masked in values.items():
             cells = self.cells(name) if order is None else self.cells(name).taken(order)
             words = (labels or {}).get(name, self.labels(name))
             series, note = put_back(cells, frame.get_column(name), masked, labels=words)
             fresh.append(series)
             if note:
-                notes.append(note)
+                said.setdefault(note, []).append(name)
+        notes = [f"column{'s' if len(some) > 1 else ''} {listing(some, most=5)}: {note}" for note, some in said.items()]
         made = frame.with_columns(*fresh).to_native() if fresh else frame.to_native()
         return _with_fields_of(made, self.native), notes
 
@@ -360,8 +368,14 @@ def _with_fields_of(made: Any, given: Any) -> Any:
     if not isinstance(made, pa.Table):
         return made
     pairs = ((after, given.schema.field(after.name)) for after in made.schema)
-    fields = [before if before.type == after.type else after for after, before in pairs]
+    fields = [before if before.type == after.type else _described_as(after, before) for after, before in pairs]
     return pa.Table.from_arrays(made.columns, schema=pa.schema(fields, metadata=made.schema.metadata))
+
+
+def _described_as(after: pa.Field, before: pa.Field) -> pa.Field:
+    """A field of another type with what is said of the one before, where numbers are still numbers."""
+    numbers = reading.is_number(after.type) and reading.is_number(before.type)
+    return after.with_metadata(before.metadata) if numbers and before.metadata else after
 
 
 def _without_views(data: Any) -> Any:
