@@ -24,10 +24,10 @@ from rankveil.errors import ParameterError, suggestion
 Array = NDArray[np.float64]
 
 REQUIRED = inspect.Parameter.empty
-_PROVIDED = ("rng", "attributes", "names", "target", "kinds", "categories", "groups")
+_PROVIDED = ("rng", "attributes", "names", "target", "kinds", "categories", "groups", "temporal")
 """Keyword arguments that people do not set: the stream of draws, how many columns there are, their names, kinds and
-categories (None for numbers), the group of each record if there are groups, and for a measure which of the columns
-(from 0) is the target of the stated use, if any."""
+categories (None for numbers), the group of each record if there are groups, the type of dates and times, and for a
+measure which of the columns (from 0) is the target of the stated use, if any."""
 
 NUMBERS = ("numeric", "ordinal")
 EVERY_KIND = ("numeric", "ordinal", "nominal")
@@ -118,7 +118,7 @@ class Parameter:
         """What would be right, in words."""
         if self.choices:
             return " or ".join(self.choices)
-        kinds = {int: "a whole number", float: "a number", bool: "true or false", tuple: "a list of column names"}
+        kinds = {int: "a whole number", float: "a number", bool: "true or false", tuple: "a list"}
         kind = kinds.get(self.type, "a text")
         return f"{kind} {self.range}" if self.range else kind
 
@@ -248,6 +248,8 @@ class Method(Entry[Callable[..., Any]]):
     """The role of the columns that it is meant for: without columns named it takes those that were given that role."""
     changes_missing: bool = False
     """Whether it changes which cells are missing."""
+    told: tuple[str, ...] = ()
+    """Parameters of which one must be set for a column: a step that names no columns takes those for which one is."""
     relabels: bool = False
     """Whether it makes labels of numbers, or other labels than there were."""
     leaves_out: bool = False
@@ -303,10 +305,11 @@ class Method(Entry[Callable[..., Any]]):
         kinds: tuple[str, ...] = (),
         categories: Any = None,
         groups: Any = None,
+        temporal: Any = None,
     ) -> Any:
         """Run on arrays with parameters that were checked already."""
         provided = {"rng": rng, "attributes": attributes, "names": names, "kinds": kinds, "categories": categories}
-        provided["groups"] = groups
+        provided |= {"groups": groups, "temporal": temporal}
         wanted = inspect.signature(self.function).parameters
         keywords = {name: value for name, value in {**bound, **provided}.items() if name in wanted}
         return self.function(*data, **{name: value for name, value in keywords.items() if name not in self.needs})

@@ -2,8 +2,8 @@
 
 Levels of an ordinal column have their own order. Those of a nominal column are ordered by marginality (Domingo-Ferrer,
 Sánchez and Rufian-Torrell 2013): the sum of the distances of a category to all values of the original column. The most
-central category comes first; categories of equal marginality are ordered by the hierarchy, then by their labels, so that
-two of them never share a rank.
+central category comes first; categories of equal marginality are ordered by the hierarchy, then by their labels, so
+that two of them never share a rank.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class Categories:
             return self
         counts = np.concatenate((self.counts, np.zeros(len(strangers))))
         made = nominal([*self.labels, *strangers], counts, self.hierarchy)
-        known = np.array([label in set(self.labels) for label in made.labels])
+        there = set(self.labels)
+        known = np.array([label in there for label in made.labels])
         before = np.cumsum(known) - 1.0  # the last of the known labels up to here
         run = np.zeros(len(made))
         for i in np.flatnonzero(~known):

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from rankveil import orders
+from rankveil.dates import are_exact, as_whole
 from rankveil.errors import TableError, listing, suggestion
 from rankveil.metadata import Described
 
@@ -39,6 +40,7 @@ _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _MOMENT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2})?$"
 _SEPARATED = "its numbers have thousands separators, percent signs or another decimal mark"
 _TOO_LONG = "its whole numbers are beyond 2^53, too long to be masked exactly"
+_TOO_FINE = "its times are too fine or too far away to be masked exactly"
 _TELLING = 50
 """Labels at most among which an order is looked for."""
 
@@ -66,7 +68,7 @@ class Cells:
     @property
     def doubtful(self) -> bool:
         """Whether they look like numbers but cannot be read as such: nothing to be taken as labels unasked."""
-        return self.why in (_SEPARATED, _TOO_LONG)
+        return self.why in (_SEPARATED, _TOO_LONG, _TOO_FINE)
 
     @property
     def is_text(self) -> bool:
@@ -201,6 +203,10 @@ def read(
     if levels is not None:
         return replace(found, kind="ordinal", levels=_checked_levels(name, levels))
     moments = _temporal(found)
+    if moments is not None and not found.is_text and not are_exact(array):
+        if kind is not None:
+            raise TableError(f"column {name}: {_TOO_FINE}; round them to millionths of a second first")
+        return replace(found, why=_TOO_FINE)
     if moments is not None:
         return replace(found, kind="ordinal" if kind == "ordinal" else "numeric", temporal=moments)
     if pa.types.is_boolean(array.type) or not (found.is_text or is_number(array.type)):
@@ -258,12 +264,6 @@ def label_text(cells: pa.Array) -> pa.Array:
     if pc.all(pc.match_substring_regex(text, _WHOLE), min_count=0).as_py():
         text = pc.replace_substring_regex(text, r"[.,]0*$", "")
     return text
-
-
-def as_whole(moments: pa.Array) -> pa.Array:
-    """Dates and times as the whole numbers by which they are kept: days, seconds or parts of them."""
-    narrow = pa.types.is_date32(moments.type) or pa.types.is_time32(moments.type)
-    return moments.cast(pa.int32()).cast(pa.int64()) if narrow else moments.cast(pa.int64())
 
 
 def _temporal(cells: Cells) -> pa.DataType | None:

@@ -11,6 +11,7 @@ import io
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,10 +37,13 @@ class Hierarchy:
 
     def __init__(self, rows: Iterable[Sequence[str]], *, name: str = "hierarchy") -> None:
         self.name = name
-        self.rows = tuple(tuple(str(word).strip() for word in row) for row in rows)
+        listed = list(rows)
+        if any(isinstance(row, str) for row in listed):
+            raise ParameterError(f"{name}: a line of a hierarchy is (leaf, level 1, ...), not one text")
+        self.rows = tuple(tuple(str(word).strip() for word in row) for row in listed)
         self._check_shape()
-        self._nodes = self._read_nodes()
         self._refuse_cycle()
+        self._nodes = self._read_nodes()
 
     @classmethod
     def of(cls, given: object, *, name: str = "hierarchy") -> Hierarchy:
@@ -66,11 +70,14 @@ class Hierarchy:
             raise FileError(f"{name}: the hierarchy cannot be read: it is not UTF-8 text") from None
         first = text.partition("\n")[0]
         sign = next((mark for mark in ";\t," if mark in first), ";")
-        rows = [row for row in csv.reader(io.StringIO(text), delimiter=sign) if any(word.strip() for word in row)]
-        return cls(rows, name=name)
+        try:
+            rows = list(csv.reader(io.StringIO(text), delimiter=sign))
+        except csv.Error as error:
+            raise FileError(f"{name}: the hierarchy cannot be read: {error}") from None
+        return cls([row for row in rows if any(word.strip() for word in row)], name=name)
 
     def __repr__(self) -> str:
-        return f"Hierarchy({self.name}: {len(self._leaves)} leaves, {self.height} levels above)"
+        return f"Hierarchy({self.name}: {len(self.leaves)} leaves, {self.height} levels above)"
 
     @property
     def height(self) -> int:
@@ -78,8 +85,9 @@ class Hierarchy:
         return len(self.rows[0]) - 1
 
     @cached_property
-    def _leaves(self) -> dict[str, tuple[str, ...]]:
-        return {row[0]: row for row in self.rows}
+    def leaves(self) -> tuple[str, ...]:
+        """The labels at the bottom."""
+        return tuple(dict.fromkeys(row[0] for row in self.rows))
 
     def __contains__(self, label: str) -> bool:
         return label in self._nodes
@@ -88,6 +96,8 @@ class Hierarchy:
         """The group of a category at a level: 0 is the category itself, 1 the level above the leaves."""
         if not 0 <= level <= self.height:
             raise ParameterError(f"{self.name}: it has levels 0 to {self.height}, not {level}")
+        if label not in self._nodes:
+            raise ParameterError(f"{self.name}: {label!r} is not in the hierarchy{self.suggestion(label)}")
         own, path = self._nodes[label]
         return path[max(level, own) - own]
 
@@ -127,7 +137,10 @@ class Hierarchy:
         whole = (ours >= 0).sum(axis=1)[:, None] + (theirs >= 0).sum(axis=1)[None, :] - shared
         apart = np.divide(whole - shared, whole, out=np.ones_like(shared), where=whole > 0)
         found: Array = np.log2(1 + apart)
-        found[np.array(labels)[:, None] == np.array(others)[None, :]] = 0.0
+        numbers: dict[str, int] = {}
+        places = np.array([numbers.setdefault(label, len(numbers)) for label in (*labels, *others)], dtype=np.intp)
+        # strangers too are at no distance from themselves
+        found[places[: len(labels), None] == places[None, len(labels) :]] = 0.0
         return found
 
     def marginality(self, labels: Sequence[str], counts: Array) -> Array:
@@ -166,18 +179,22 @@ class Hierarchy:
             raise ParameterError(f"{self.name}: a hierarchy needs a level above its leaves: leaf;level1;...")
 
     def _read_nodes(self) -> dict[str, tuple[int, tuple[str, ...]]]:
-        """Every label with its lowest level and its path from there; a node on a level has one parent."""
-        parents: dict[tuple[int, str], tuple[str, int]] = {}
+        """Every label with its lowest level and its path from there; it has one parent, whatever level it stands on.
+
+        A label may stand again on the next level (`a;a;*`), where a branch has fewer levels than the others.
+        """
+        parents: dict[object, tuple[str, int]] = {}
         nodes: dict[str, tuple[int, tuple[str, ...]]] = {}
         for number, row in enumerate(self.rows, start=1):
-            for level, word in enumerate(row):
-                if level < len(row) - 1:
-                    parent, before = parents.setdefault((level, word), (row[level + 1], number))
-                    if parent != row[level + 1]:
+            for level, (word, upper) in enumerate(pairwise(row)):
+                for child in ((level, word), word) if upper != word else ((level, word),):
+                    parent, before = parents.setdefault(child, (upper, number))
+                    if parent != upper:
                         raise ParameterError(
                             f"{self.name}: {word!r} has two parents, {parent!r} (line {before}) and "
-                            f"{row[level + 1]!r} (line {number})"
+                            f"{upper!r} (line {number})"
                         )
+            for level, word in enumerate(row):
                 if word not in nodes or level < nodes[word][0]:
                     nodes[word] = (level, row[level:])
         return nodes
@@ -185,7 +202,7 @@ class Hierarchy:
     def _refuse_cycle(self) -> None:
         above: dict[str, set[str]] = {}
         for row in self.rows:
-            for child, parent in zip(row, row[1:], strict=False):
+            for child, parent in pairwise(row):
                 if child != parent:
                     above.setdefault(child, set()).add(parent)
         done: set[str] = set()

@@ -222,9 +222,15 @@ def _on_values(
     else:
         tasks = []
         for name in chosen:
+            if "original" in entry.needs and name in work.relabelled:
+                raise ParameterError(
+                    f"column {name}: an earlier step gave it labels that the original does not have, so {entry.id} "
+                    "cannot put the original's values in their places; let it come before, or name other columns"
+                )
             stream = seed.stream(*named, name, replicate)
             original = work.taken(work.table.values(name)) if "original" in entry.needs else before[name].values
-            run = partial(_on_column, step, name, before[name], original, stream, len(chosen))
+            temporal = None if before[name].categories else work.table.cells(name).temporal
+            run = partial(_on_column, step, name, before[name], original, stream, len(chosen), temporal)
             tasks.append(partial(run, work.groups if name in of_groups else None))
         outcomes = in_threads(lambda task: task(), tasks, size=len(work) * len(chosen))
         made = dict(zip(chosen, outcomes, strict=True))
@@ -313,6 +319,7 @@ def _on_column(
     original: Array,
     rng: Stream,
     attributes: int,
+    temporal: Any,
     groups: tuple[Any, Rows, Rows] | None,
 ) -> Outcome:
     """One column, its missing cells left out, one record for each group where it belongs to groups."""
@@ -337,6 +344,7 @@ def _on_column(
                 bound=step.bound(name),
                 kinds=(before.kind,),
                 categories=before.categories,
+                temporal=temporal,
             )
     except ParameterError as error:
         raise ParameterError(f"column {name}: {error}") from None
@@ -418,6 +426,8 @@ def _meant(step: Step, work: _Work, given: Sequence[str]) -> tuple[str, ...]:
     else:
         candidates = table.usable()
     candidates = [name for name in candidates if name not in work.dropped and name not in given]
+    if entry.told:
+        candidates = [name for name in candidates if _is_told(step, table, name)]
     chosen = tuple(name for name in candidates if entry.works_on == "names" or _taken(entry, work, name))
     if not chosen and given:
         raise ParameterError(f"{entry.id}: given names all columns, so there is none left to mask")
@@ -428,6 +438,16 @@ def _meant(step: Step, work: _Work, given: Sequence[str]) -> tuple[str, ...]:
         if left:
             work.notes.append(f"{entry.id} leaves nominal columns without a hierarchy as they are: {listing(left)}")
     return chosen
+
+
+def _is_told(step: Step, table: Table, name: str) -> bool:
+    """Whether a step says what to do with a column; a level is for those that have a hierarchy."""
+    if any(parameter in step.per_column.get(name, {}) for parameter in step.entry.told):
+        return True
+    everywhere = [parameter for parameter in step.entry.told if step.parameters.get(parameter) not in (None, ())]
+    of_numbers = table.cells(name).kind == "numeric"
+    has = {"level": name in (table.schema.hierarchies or {}), "width": of_numbers, "cuts": True, "rare": not of_numbers}
+    return any(has[parameter] for parameter in everywhere)
 
 
 def _is_category(table: Table, name: str) -> bool:

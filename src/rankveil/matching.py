@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from rankveil import orders
+from rankveil import dates, orders
 from rankveil.categories import Categories
-from rankveil.columns import label_text
+from rankveil.columns import Cells, label_text
 from rankveil.errors import PairError, TableError, listing
 from rankveil.table import Schema, Table, label_counts
 
@@ -100,7 +100,7 @@ def masked_values(
     if first.levels and categories is not None and name in (original.schema.hierarchies or {}):
         return _in_levels(masked, name, categories, original, notes)
     if cells.kind == "nominal" and not first.levels:
-        return _from_bands(masked, name, first.kind, notes)
+        return _from_bands(masked, name, first, notes)
     if first.temporal != cells.temporal and (first.temporal is None) != (cells.temporal is None):
         raise PairError(f"column {name}: dates or times in one table and numbers in the other")
     if first.temporal is not None and first.temporal != cells.temporal:
@@ -108,18 +108,29 @@ def masked_values(
     return masked.values(name)
 
 
-def _from_bands(masked: Table, name: str, kind: str, notes: list[str]) -> Array:
-    """Bands of numbers (20-29, [20,30), 65+) at their middles, where the original has numbers."""
+def _from_bands(masked: Table, name: str, first: Cells, notes: list[str]) -> Array:
+    """Bands of numbers or dates (20-29, [20,30), 65+) at their middles, where the original has numbers or dates."""
     labels, _ = label_counts(masked.cells(name))
-    middles = {label: orders.middle(label) for label in labels}
+    middles = {label: _middle(label, first.temporal) for label in labels}
     if any(middle is None for middle in middles.values()):
         why = masked.cells(name).why or "text"
         raise PairError(
-            f"column {name}: {kind} in the original but not in the masked table ({why}); leave it out with --columns"
+            f"column {name}: {first.kind} in the original but not in the masked table ({why}); leave it out with --columns"
         )
-    notes.append(f"column {name}: the masked values are bands of numbers, taken at their middles")
+    notes.append(f"column {name}: the masked values are bands, taken at their middles")
     made = Categories(tuple(labels), np.zeros(len(labels)), True, places=np.array([middles[word] for word in labels]))
     return masked.codes(name, made)
+
+
+def _middle(label: str, temporal: pa.DataType | None) -> float | None:
+    """The middle of a band; that of dates is written [2000-01-01,2010-01-01)."""
+    if temporal is None:
+        return orders.middle(label)
+    ends = [word.strip() for word in label.strip("[]() ").split(",")]
+    known = [dates.parsed(word, temporal) for word in ends if "inf" not in word]
+    if len(ends) != 2 or not known or None in known:
+        return None
+    return float(np.mean([each for each in known if each is not None]))
 
 
 def _in_levels(masked: Table, name: str, levels: Categories, original: Table, notes: list[str]) -> Array:

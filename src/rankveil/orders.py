@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 
 _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _END = rf"({_NUMBER}|[+-]?(?:inf(?:inity)?|∞))"
-_BETWEEN = re.compile(rf"^[\[\](]?\s*{_END}\s*(?:-|–|to|,|;|\.\.)\s*{_END}\s*[\[\])]?$", re.IGNORECASE)
+_BETWEEN = re.compile(rf"^[\[\](]?\s*{_END}\s*(?:-|\u2013|to|,|;|\.\.)\s*{_END}\s*[\[\])]?$", re.IGNORECASE)
 _ABOVE = re.compile(rf"^(?:>=|>|≥|over|from)\s*({_NUMBER})$|^({_NUMBER})\s*(?:\+|and over|or more)$", re.IGNORECASE)
 _BELOW = re.compile(rf"^(?:<=|<|≤|under|below|up to)\s*({_NUMBER})$", re.IGNORECASE)
 
@@ -72,7 +73,7 @@ def detected(labels: Iterable[str]) -> tuple[str, ...] | None:
         known |= {word: (number, number) for word, number in alone.items()}
     ordered = sorted(words, key=lambda word: known[word])
     pairs = [known[word] for word in ordered]
-    if any(after[0] < before[1] or after == before for before, after in zip(pairs, pairs[1:], strict=False)):
+    if any(after[0] < before[1] or after == before for before, after in pairwise(pairs)):
         return None  # bands that overlap have no order
     return tuple(ordered)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from rankveil.categories import Categories
 from rankveil.execute import in_threads
 from rankveil.seeds import Stream
 
@@ -181,14 +182,37 @@ def rank_correlation(rank_a: Array, rank_b: Array) -> float | None:
 class SortedColumn:
     """A released column sorted once: the value nearest to any x, its rank, and the ranks around it."""
 
-    def __init__(self, y: Array) -> None:
+    def __init__(self, y: Array, *, categories: Categories | None = None) -> None:
         self.values = np.sort(y)
         self.starts, self.ends = tie_blocks(self.values)
         self.distinct = self.values[self.starts]
         self.ranks = (self.starts + self.ends + 1) / 2
+        self.nominal = categories if categories is not None and not categories.ordered else None
+        """What the values are places of, where the order of the places is no order of the categories themselves."""
+
+    def apart(self) -> Array | None:
+        """How far each two of the different categories are apart by their hierarchy; None where there is none."""
+        if self.nominal is None or self.nominal.hierarchy is None:
+            return None
+        labels = [self.nominal.labels[place] for place in self._places(self.nominal, self.distinct)]
+        return self.nominal.hierarchy.distances(labels)
+
+    @staticmethod
+    def _places(categories: Categories, values: Array) -> Order:
+        return np.searchsorted(categories.values, values)
 
     def nearest(self, x: Array) -> Order:
-        """For each x the index of the distinct value closest to it, the smaller one when two are equally close."""
+        """For each x the index of the distinct value closest to it, the smaller one when two are equally close.
+
+        A category of a hierarchy is closest to the one at the smallest distance in it, so to itself where it is there.
+        """
+        if self.nominal is not None and self.nominal.hierarchy is not None:
+            labels = self.nominal.labels
+            there = [labels[place] for place in self._places(self.nominal, self.distinct)]
+            wanted, which = np.unique(self._places(self.nominal, x), return_inverse=True)
+            apart = self.nominal.hierarchy.distances([labels[place] for place in wanted], there)
+            near: Order = np.argmin(apart, axis=1)
+            return near[which]
         above = np.searchsorted(self.distinct, x).clip(0, self.distinct.size - 1)
         below = np.maximum(above - 1, 0)
         # halves, so that values near the largest number do not overflow

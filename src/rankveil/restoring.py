@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from rankveil import dates
 from rankveil.columns import EXACT, Cells, to_arrow
 
 Array = NDArray[np.float64]
@@ -71,36 +72,34 @@ def _moments(
     cells: Cells, original: nw.Series[Any], values: Array, *, keep: NDArray[np.bool_], blank: NDArray[np.bool_]
 ) -> tuple[nw.Series[Any], str | None]:
     """Dates and times from the whole numbers by which they are kept; what lies between is rounded."""
-    kind = cells.temporal
-    assert kind is not None
-    whole = np.rint(values)
-    unit = "days" if pa.types.is_date(kind) else "the units of its times"
-    note = None if np.array_equal(whole, values) else f"masked values were rounded to {unit}"
-    narrow = pa.types.is_date32(kind) or pa.types.is_time32(kind)
-    limits = np.iinfo(np.int32 if narrow else np.int64)
-    low, high = _limits(kind) if pa.types.is_time(kind) else (limits.min / 2, limits.max / 2)
-    kept = np.clip(whole, low, high)
-    if not np.array_equal(kept, whole):
-        many = int(np.sum(kept != whole))
-        note = f"{many} masked values were beyond what it can hold and were set to the nearest"
-    if pa.types.is_date64(kind):
-        kept = np.rint(kept / 86_400_000) * 86_400_000
-    fresh = pa.array(kept.astype(np.int64))
-    moments = (fresh.cast(pa.int32()) if narrow else fresh).cast(kind)
+    assert cells.temporal is not None
+    moments, note = dates.from_whole(values, cells.temporal)
     if cells.is_text:
-        first = cells.present[0].as_py() if len(cells.present) else ""
-        pattern = "%Y-%m-%d"
-        if not pa.types.is_date(kind):
-            pattern += f"{first[10:11] or ' '}%H:%M" + (":%S" if len(first) > 16 else "")
-        texts = pc.strftime(moments, format=pattern).cast(pa.string())
+        texts = pc.strftime(moments, format=dates.text_form(cells.present, cells.temporal)).cast(pa.string())
         return _merged(original, texts, _text_type(original.dtype), keep=keep, blank=blank), note
-    return _merged(original, moments, original.dtype, keep=keep, blank=blank), note
+    if blank.any():
+        moments = pc.if_else(pa.array(blank), pa.scalar(None, moments.type), moments)
+    return _of_its_library(original, moments, cells.cells, keep=keep).alias(original.name), note
 
 
-def _limits(kind: pa.DataType) -> tuple[float, float]:
-    """The first and the last moment of a day."""
-    per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[kind.unit]
-    return 0.0, 86_400.0 * per_second - 1
+def _of_its_library(
+    original: nw.Series[Any], fresh: pa.Array, cells: pa.Array, *, keep: NDArray[np.bool_]
+) -> nw.Series[Any]:
+    """Dates and times in the column's own type, not by way of Python's, which have neither all units nor all years."""
+    backend, native = original.implementation, original.to_native()
+    made: Any
+    if backend.is_pyarrow():
+        made = pa.chunked_array([pc.if_else(pa.array(keep), cells, fresh)])
+    elif backend.is_polars():
+        made = backend.to_native_namespace().from_arrow(fresh).cast(native.dtype)
+        return original.zip_with(nw.new_series("keep", keep, backend=backend), nw.from_native(made, series_only=True))
+    else:
+        pandas = backend.to_native_namespace()
+        arrow = isinstance(native.dtype, pandas.ArrowDtype)
+        made = pandas.Series(fresh if arrow else fresh.to_pandas(), dtype=native.dtype)
+        made = native.where(keep, made.set_axis(native.index))
+    restored: nw.Series[Any] = nw.from_native(made, series_only=True)
+    return restored
 
 
 def _text_type(dtype: nw.dtypes.DType) -> nw.dtypes.DType:

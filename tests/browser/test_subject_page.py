@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -365,6 +366,123 @@ def test_numbers_are_those_of_verify_for_any_columns_given(surveyed: Shown, reco
     values = {name: record[name] for name in table.columns if name in record}  # in the order of the page
     if values:
         assert_same(surveyed.check(values, f), rv.verify(table, values, f=f, schema=schema).to_dict())
+
+
+REGIONS = (
+    ("Ulm", "South", "*"),
+    ("Jena", "East", "*"),
+    ("Gera", "East", "*"),
+    ("Bonn", "West", "*"),
+    ("Hagen", "West", "*"),
+    ("Essen", "West", "*"),
+)
+RELEASED = ("Ulm", "Jena", "Bonn", "West")  # one of them a group, and leaves that were not released
+JOBS = ("baker", "cook", "judge", EVIL)
+
+
+def census() -> tuple[pa.Table, Schema]:
+    """120 records with categories, with and without a hierarchy, and with dates and times."""
+    rng = np.random.default_rng(12)
+    pick = rng.choice(len(RELEASED), 120, p=[0.3, 0.3, 0.2, 0.2])
+    days = rng.integers(-9_000, 12_000, 120)
+    seen = rng.integers(1_600_000_000_000_000, 1_700_000_000_000_000, 120)
+    table = pa.table(
+        {
+            "REGION": pa.array([None if i % 31 == 5 else RELEASED[place] for i, place in enumerate(pick)]),
+            "JOB": pa.array([JOBS[place] for place in (pick + rng.integers(0, 2, 120)) % 4]),
+            "BORN": pa.array(days).cast(pa.int32()).cast(pa.date32()),
+            "SEEN": pa.array(seen).cast(pa.timestamp("us", tz="Europe/Berlin")),
+            "WAKES": pa.array(rng.integers(0, 86_400, 120)).cast(pa.int32()).cast(pa.time32("s")),
+            "PAY": pa.array(rng.integers(10, 60, 120)),
+        }
+    )
+    roles = {"REGION": "quasi-identifier", "JOB": "confidential"}
+    return table, Schema(roles=roles, hierarchies={"REGION": REGIONS})
+
+
+@pytest.fixture(scope="module")
+def categorised(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Shown:
+    table, schema = census()
+    page = Shown(chromium, tmp_path_factory.mktemp("categorised"))
+    page.open(rv.subject_page(table, schema=schema))
+    return page
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    record=st.fixed_dictionaries(
+        {},
+        optional={
+            "REGION": st.sampled_from([*RELEASED, "Gera", "Hagen", "Essen"]),
+            "JOB": st.sampled_from(JOBS),
+            "BORN": st.dates(date(1, 1, 1), date(9999, 12, 31)).map(str),
+            "SEEN": st.sampled_from(
+                ["2022-02-28 23:59Z", "2021-07-01T12:30:01.000001+02:00", "2023-01-01 00:00:00-0330"]
+            ),
+            "WAKES": st.times().map(lambda time: time.isoformat("seconds")),
+            "PAY": st.integers(0, 70),
+        },
+    ),
+    f=st.sampled_from(["minimax", "euclidean", "7"]),
+)
+def test_numbers_are_those_of_verify_for_categories_and_dates(
+    categorised: Shown, record: dict[str, Any], f: str
+) -> None:
+    table, schema = census()
+    values = {name: record[name] for name in table.column_names if name in record}
+    if values:
+        assert_same(categorised.check(values, f), rv.verify(table, values, f=f, schema=schema).to_dict())
+
+
+CATEGORIES = st.lists(st.sampled_from([None, "Ulm", "Jena", "Gera", "Bonn", "West", "East"]), min_size=1, max_size=12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(values=CATEGORIES, others=CATEGORIES, mine=st.sampled_from([row[0] for row in REGIONS]), known=st.booleans())
+def test_categories_of_any_small_table(
+    shown: Shown, values: list[str | None], others: list[str | None], mine: str, known: bool
+) -> None:
+    size = min(len(values), len(others))
+    table = pa.table({"REGION": pa.array(values[:size], pa.string()), "JOB": pa.array(others[:size], pa.string())})
+    complete = [row for row in table.to_pylist() if None not in row.values()]
+    if not complete or (not known and mine not in values[:size]):
+        return
+    roles = {"REGION": "quasi-identifier", "JOB": "quasi-identifier"}
+    schema = Schema(roles=roles, hierarchies={"REGION": REGIONS} if known else {})
+    shown.open(rv.subject_page(table, schema=schema))
+    record = {"REGION": mine, "JOB": complete[0]["JOB"]}
+    assert_same(shown.check(record, "minimax"), rv.verify(table, record, schema=schema).to_dict())
+
+
+def test_categories_are_chosen_and_dates_typed(open_page: Any, shot: Any) -> None:
+    table, schema = census()
+    page = open_page(rv.subject_page(table, schema=schema)).page
+    offered = page.get_by_label("REGION").locator("option").all_text_contents()
+    assert offered == ["(not given)", "Bonn", "Essen", "Gera", "Hagen", "Jena", "Ulm", "West"]
+    page.get_by_label("REGION").select_option("Essen")  # not released: nearest in meaning is its group
+    page.get_by_label("JOB").select_option(EVIL)
+    fill(page, {"BORN": "1990-02-30", "SEEN": "2022-02-28 23:59", "WAKES": "6:30"})
+    page.keyboard.press("Enter")
+    problems = [page.locator(f"#value-{place}-error").inner_text() for place in (2, 3, 4)]
+    assert problems == [
+        "Write it as in 2024-01-31.",
+        "Write it as in 2024-01-31 23:59:30Z or with its offset, as in +01:00.",
+        "Write it as in 23:59:30.",
+    ]
+    shot(page, "wrong")
+    fill(page, {"BORN": "1990-02-28", "SEEN": "2022-02-28 23:59Z", "WAKES": "06:30"})
+    answer(page)
+    record = {"REGION": "Essen", "JOB": EVIL, "BORN": "1990-02-28", "SEEN": "2022-02-28 23:59Z", "WAKES": "06:30"}
+    made = rv.verify(table, record, schema=schema)
+    rows = rows_of(page, "distances")
+    assert [row[1:3] for row in rows] == [
+        [value, near] for value, near in zip(record.values(), made.nearest, strict=True)
+    ]
+    assert rows[0][2] == "West"
+    notes = page.locator("#notes").inner_text()
+    assert "Nominal columns are ranked by marginality in the release, not in the original (REGION, JOB)." in notes
+    assert "nan" not in page.locator("#answer").inner_text().lower()
+    shot(page)
 
 
 def test_a_hundred_thousand_records(open_page: Any, shot: Any) -> None:

@@ -14,6 +14,7 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 import rankveil as rv
 from rankveil.catalogue import get_measure
 from rankveil.errors import NotApplicableError
+from rankveil.measures._indicators import designed
 from rankveil.seeds import Seed
 
 propensity = get_measure("propensity")
@@ -125,6 +126,181 @@ def test_trees_see_what_no_square_sees() -> None:
     turned = rng.permutation(400)
     again = propensity(x[turned], kinked, model="forest", rng=stream("a"))
     assert again.value == propensity(x, kinked[turned], model="forest", rng=stream("a")).value
+
+
+# Tables with categories.
+
+
+def saturated(x: Any, y: Any) -> float:
+    """What a model that fits the share of masked records in every cell of the table comes to."""
+    merged, t = np.vstack((x, y)), np.repeat((0.0, 1.0), (len(x), len(y)))
+    _, cell = np.unique(merged, axis=0, return_inverse=True)
+    share = np.bincount(cell.ravel(), weights=t) / np.bincount(cell.ravel())
+    return float(np.mean((share[cell.ravel()] - t.mean()) ** 2))
+
+
+def test_a_nominal_column_by_hand() -> None:
+    # of the 0 one of 3 is masked, of the 1 all 2, of the 2 one of 3, and of the 3 one of 2: c = 1/2, N = 10
+    x, y = np.array([[0.0], [0.0], [2.0], [2.0], [3.0]]), np.array([[0.0], [1.0], [1.0], [2.0], [3.0]])
+    by_hand = (3 * (1 / 6) ** 2 + 2 * (1 / 2) ** 2 + 3 * (1 / 6) ** 2 + 0) / 10
+    for model in ("linear", "quadratic"):
+        made = propensity(x, y, model=model, kinds=("nominal",))
+        assert made.value == pytest.approx(by_hand, rel=1e-5)
+        assert made.details["coefficients"] == 4
+        assert made.notes == ("the model has 4 coefficients for 10 records: it will find differences by chance",)
+    # which number a category has is of no importance, while it is for levels that have an order
+    places = np.array([5.0, 0.25, 77.0, -1.0])
+    renamed = places[x.astype(int)], places[y.astype(int)]
+    assert propensity(*renamed, kinds=("nominal",)).value == pytest.approx(by_hand, rel=1e-5)
+    assert propensity(*renamed, kinds=("ordinal",)).value == propensity(*renamed).value != pytest.approx(by_hand)
+
+
+@pytest.mark.parametrize("sizes", [(2, 2), (3, 4), (5, 1), (2, 6)])
+def test_products_of_two_nominal_columns_are_every_cell(sizes: tuple[int, int]) -> None:
+    rng = np.random.default_rng(0)
+    x, y = (np.floor(np.array(sizes) * rng.random((n, 2)) ** power) for n, power in ((500, 1), (400, 1.3)))
+    made = propensity(x, y, kinds=("nominal", "nominal"))
+    assert made.value == pytest.approx(saturated(x, y), rel=1e-6)
+    assert made.details["coefficients"] == sizes[0] * sizes[1]
+    alone = propensity(x, y, model="linear", kinds=("nominal", "nominal"))
+    assert alone.details["coefficients"] == sum(sizes) - 1
+    assert alone.value <= made.value
+
+
+def test_a_mixed_table_is_what_an_independent_fit_gives() -> None:
+    rng = np.random.default_rng(0)
+    n, m = 400, 300
+    sides = [
+        np.column_stack((rng.normal(shift, 1, k), np.floor(4 * rng.random(k) ** power), rng.normal(0, 1 + shift, k)))
+        for k, shift, power in ((n, 0, 1), (m, 0.3, 1.4))
+    ]
+    merged, t = np.vstack(sides), np.repeat((0, 1), (n, m))
+    a, b = StandardScaler().fit_transform(merged[:, [0, 2]]).T
+    d = [np.where(merged[:, 1] == k, 1.0, 0.0) for k in (1, 2, 3)]
+    terms = {
+        "linear": [a, b, *d],
+        "quadratic": [a, b, *d, a * a, a * b, b * b, *(a * each for each in d), *(b * each for each in d)],
+    }
+    for model, columns in terms.items():
+        scaled = StandardScaler().fit_transform(np.column_stack(columns))
+        fit = LogisticRegression(C=1e12, tol=1e-10, max_iter=10_000).fit(scaled, t)
+        expected = np.mean((fit.predict_proba(scaled)[:, 1] - m / (n + m)) ** 2)
+        made = propensity(*sides, model=model, kinds=("numeric", "nominal", "numeric"))
+        assert made.value == pytest.approx(expected, rel=1e-5)
+        assert made.details["coefficients"] == len(columns) + 1
+
+
+def test_a_category_only_in_the_masked_table_tells_its_records_apart() -> None:
+    x, y = np.zeros((100, 1)), np.repeat((0.0, 1.0), (60, 40))[:, None]
+    made = propensity(x, y, kinds=("nominal",))
+    # of the 160 zeros 60 are masked, the 40 others all are
+    assert made.value == pytest.approx((160 * (1 / 2 - 60 / 160) ** 2 + 40 / 4) / 200, rel=1e-4)
+    with pytest.raises(NotApplicableError, match="constant"):
+        propensity(x, x, kinds=("nominal",))
+    assert propensity(np.array([[3.0]]), np.array([[4.0]]), kinds=("nominal",)).value == pytest.approx(1 / 4, abs=1e-3)
+
+
+def test_rare_categories_of_many_are_one_and_that_is_said() -> None:
+    # 24 categories of 20 records and 6 of 2 records in each table; the masked table has another 7th for these
+    x = np.concatenate((np.repeat(np.arange(24.0), 20), np.repeat(np.arange(24.0, 30.0), 2)))[:, None]
+    y = np.where(x < 24, x, 30.0)
+    made = propensity(x, y, kinds=("nominal",), names=("JOB",))
+    # the 6 and not the 7th, which has 12 records
+    assert made.details["taken_as_one"] == {"JOB": {"categories": 6, "of": 31, "records": 12}}
+    assert "rare categories are taken as one: 6 of 31 of JOB" in made.notes
+    assert made.details["coefficients"] == 26
+    assert made.value == pytest.approx(24 / len(x) / 2 / 4, rel=1e-4)
+
+
+def test_only_the_most_frequent_categories_have_a_term() -> None:
+    rng = np.random.default_rng(0)
+    x, y = (np.floor(200 * rng.random(20_000) ** 2)[:, None] for _ in range(2))
+    made = propensity(x, y, kinds=("nominal",))
+    assert made.details["coefficients"] == 51
+    assert made.details["taken_as_one"]["1"]["categories"] == 150
+    # of many columns fewer categories each, 500 in all
+    x, y = (np.floor(30 * rng.random((3_000, 25))) for _ in range(2))
+    design = designed(x, y, kinds=("nominal",) * 25, names=())
+    assert design.terms(quadratic=False) == 25 * 20 + 1
+    assert {part.categories for part in design.pooled.values()} == {10}
+    assert design.notes[0].endswith("10 of 30 of 5 and 20 more")
+
+
+def test_a_column_with_as_many_categories_as_records_is_left_out_and_named() -> None:
+    rng = np.random.default_rng(0)
+    x = np.column_stack((np.arange(300.0), rng.integers(0, 3, 300)))
+    made = propensity(x, x[::-1], kinds=("nominal", "nominal"), names=("ID", "SEX"))
+    assert made.notes == ("columns are left out, all of whose categories are rare: ID (300 categories)",)
+    assert made.details["coefficients"] == 3
+    with pytest.raises(NotApplicableError, match=r"all of whose categories are rare: ID \(300 categories\)"):
+        propensity(x[:, :1], x[:, :1], kinds=("nominal",), names=("ID",))
+    # rare is what few of the records drawn have
+    many = np.repeat(np.arange(300.0), 10)[:, None]
+    assert propensity(many, many, kinds=("nominal",)).details["coefficients"] == 51
+    with pytest.raises(NotApplicableError, match="rare"):
+        propensity(many, many, kinds=("nominal",), most=300)
+
+
+def test_products_that_would_be_too_many_are_left_out_and_that_is_said() -> None:
+    rng = np.random.default_rng(0)
+    sizes = np.array([60, 60, 60, 20, 20, 2])
+    x, y = (np.floor(sizes * rng.random((3_000, 6))) for _ in range(2))
+    made = propensity(x, y, kinds=("nominal",) * 6, names=tuple("ABCDEF"))
+    # alone 3 * 50 + 2 * 19 + 1, D and E with F 2 * 19; D with E would be 19 * 19 more
+    assert made.details["coefficients"] == 1 + 189 + 38
+    assert made.notes[1:] == (
+        "columns of more than 20 categories are in no products: A, B, C",
+        "products of 1 of 3 pairs with nominal columns are left out, the largest: with them the model would have more "
+        "than 500 terms",
+    )
+    linear = propensity(x, y, model="linear", kinds=("nominal",) * 6)
+    assert linear.details["coefficients"] == 190
+    assert len(linear.notes) == 1
+
+
+def test_the_smallest_products_come_first() -> None:
+    rng = np.random.default_rng(0)
+    sizes = np.array([18, 18, 2, 18])
+    x, y = (np.column_stack((rng.normal(size=2_000), np.floor(sizes * rng.random((2_000, 4))))) for _ in range(2))
+    design = designed(x, y, kinds=("numeric", *["nominal"] * 4), names=())
+    taken, notes = design.products
+    # alone 1 + 3 * 17 + 1 and the square, A with all 3 * 17 + 1, D with the others 3 * 17: 157, and one of 17 * 17
+    assert design.terms(quadratic=True) == 1 + 157 + 17 * 17
+    left_out = [(i, j) for i in range(5) for j in range(i, 5) if not taken[i, j] and i != j]
+    assert left_out == [(1, 4), (2, 4)]
+    assert "products of 2 of 10 pairs" in notes[0]
+    assert not np.diag(taken)[1:].any()
+    assert taken[0, 0]
+
+
+def test_the_level_under_no_difference_with_categories() -> None:
+    # masked records are drawn anew from the original's shares, which are exact: about chi-squared with k - 1 degrees;
+    # the ends of the mean ratio over 100 tables are left once in a million
+    rng = np.random.default_rng(0)
+    x = np.array([(a, b) for a in range(3) for b in range(2)] * 500, dtype=np.float64)
+    ratios = []
+    for _ in range(100):
+        y = np.floor(np.array([3, 2]) * rng.random((3_000, 2)))
+        ratios.append(propensity(x, y, kinds=("nominal", "nominal")).details["ratio"])
+    low, high = stats.chi2.ppf([5e-7, 1 - 5e-7], 500) / 500
+    assert low < np.mean(ratios) < high
+
+
+def test_the_order_of_records_and_of_columns_does_not_matter_with_categories() -> None:
+    rng = np.random.default_rng(0)
+    x, y = (np.column_stack((rng.normal(size=200), rng.integers(0, 4, (200, 2)))) for _ in range(2))
+    kinds = ("numeric", "nominal", "nominal")
+    value = propensity(x, y, kinds=kinds).value
+    assert propensity(rng.permutation(x), rng.permutation(y), kinds=kinds).value == value
+    assert propensity(x[:, ::-1], y[:, ::-1], kinds=kinds[::-1]).value == pytest.approx(value, rel=1e-6)
+
+
+def test_trees_take_categories_by_their_codes() -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 6, (400, 2)).astype(float), 2.0 * rng.integers(0, 3, (400, 2))
+    made = propensity(x, y, model="forest", kinds=("nominal", "nominal"), rng=Seed.of(1).stream("a"))
+    assert made.value == propensity(x, y, model="forest", rng=Seed.of(1).stream("a")).value
+    assert made.details["ratio"] > 5
 
 
 def test_microaggregation_has_more_utility_than_noise_on_census(reference_data: Any) -> None:

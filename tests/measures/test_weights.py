@@ -336,7 +336,7 @@ def test_density_loss_is_that_of_weighted_kernels() -> None:
         width = math.sqrt(share @ (values - share @ values) ** 2) * (1 / np.sum(share**2)) ** -0.2
         heights.append(sum(s * stats.norm.pdf(grid, v, width) for s, v in zip(share, values, strict=True)))
     wanted = np.trapezoid(np.abs(heights[0] - heights[1]), grid) / 2
-    assert run("density_loss", seen(x, y, *weights)).value == pytest.approx(wanted, abs=1e-3)
+    assert run("density_loss", seen(x, y, *weights)).value == pytest.approx(wanted, abs=1e-5)
 
 
 def test_emd_carries_weights() -> None:
@@ -356,6 +356,15 @@ def test_emd_on_clusters_encloses_the_exact_distance() -> None:
     assert low <= exact <= high
     assert made.value == pytest.approx(exact, rel=0.5)
     assert exact != pytest.approx(run("emd", seen(x, y)).value, rel=1e-3)
+    one = run("emd", view, exact=1, clusters=1)
+    scaled = [(values - x.min(axis=0)) / np.ptp(x, axis=0) for values in (x, y)]
+    centres = [
+        np.average(values, axis=0, weights=w) for values, w in zip(scaled, (view.weight_x, view.weight_y), strict=True)
+    ]
+    away = [np.linalg.norm(values - centre, axis=1) for values, centre in zip(scaled, centres, strict=True)]
+    width = sum(np.average(each, weights=w) for each, w in zip(away, (view.weight_x, view.weight_y), strict=True))
+    assert one.value == pytest.approx(np.linalg.norm(centres[0] - centres[1]), rel=1e-9)
+    assert one.details["exact_distance_between"] == pytest.approx([0.0, one.value + width], rel=1e-9)
     # as many clusters as records: nothing is lost
     assert run("emd", view, exact=1, clusters=600).value == pytest.approx(exact, rel=1e-9)
 
@@ -406,13 +415,16 @@ def test_linkage_of_four_records() -> None:
 
 def test_shares_and_medians_beside_the_risk_are_weighted_too() -> None:
     x, y = tables(12, 2, 5)
+    y[:6] = np.repeat(x[:6:2], 2, axis=0)  # ties
     weight = uneven(12)
     for name in ("distance_linkage", "probabilistic_linkage"):
         made = run(name, seen(x, y, weight))
         listed = {each["record"]: each["value"] for each in made.details["most_exposed"]}  # all of them
         chance = np.array([listed[i] for i in range(1, 13)])
         assert made.details["correct"] == pytest.approx(weight[chance == 1].sum() / weight.sum(), rel=1e-12)
-        assert made.details["tied"] == pytest.approx(weight[(chance > 0) & (chance < 1)].sum() / weight.sum())
+        tied = (chance > 0) & (chance < 1)
+        assert tied.any()
+        assert made.details["tied"] == pytest.approx(weight[tied].sum() / weight.sum(), rel=1e-12)
     whole = np.arange(12.0) % 4
     made = run("linkage_entropy", seen(x, y, whole))
     listed = {each["record"]: each["value"] for each in made.details["most_exposed"]}

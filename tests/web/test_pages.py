@@ -30,9 +30,10 @@ def test_an_upload_becomes_a_table(user: Any) -> None:
     ("name", "content", "sentence"),
     [
         ("a.pdf", "x", "cannot be read"),
-        ("a.csv", "", "is empty"),
+        ("a.csv", "", "a.csv: is empty"),
         ("a.csv", "A,B\n", "the table has no records"),
-        ("a.parquet", "no parquet", "the file is not a Parquet file"),
+        ("a.csv", "A,B,A\n1,2,3\n", "a.csv: several columns are named A; give each its own name"),
+        ("a.parquet", "no parquet", "a.parquet: is not a Parquet file"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_refused(user: Any, name: str, content: str, sentence: str) -> None:
@@ -40,6 +41,13 @@ def test_a_file_that_cannot_be_read_is_refused(user: Any, name: str, content: st
     assert sentence in told
     assert str(user.bench.workspace.root) not in told
     assert list((user.bench.workspace.root / "data").iterdir()) == []
+
+
+def test_what_was_assumed_in_reading_names_the_file_as_its_owner_does(user: Any) -> None:
+    id = user.upload("old.csv", "NAME,PAY\nJosé,1\nAnne,2\n".encode("cp1252"))
+    text = user.get(f"/data/{id}").text
+    assert "<li>old.csv: is not UTF-8; read as windows-1252</li>" in text
+    assert str(user.bench.workspace.root) not in text
 
 
 def test_no_file_is_said(user: Any) -> None:
@@ -82,6 +90,25 @@ def test_a_wrong_declaration_is_told_beside_the_form_and_kept_in_it(user: Any) -
     assert "level" in user.told(f"/data/{id}", {"kind-2": "ordinal", "order-2": "low<middle"}).lower()
     everything = {f"out-{place}": "yes" for place in range(4)}
     assert user.told(f"/data/{id}", everything) == "every column is left out; keep at least one"
+
+
+@pytest.mark.parametrize(
+    ("cell", "sentence"),
+    [
+        ("n/a", "column A: 1 value is not a number (row 21: &#34;n/a&#34;); declare it missing: enter n/a under"),
+        ("inf", "column A: infinite values (row 21); remove them, or enter how they are written (such as inf) under"),
+    ],
+)
+def test_what_keeps_a_table_from_being_masked_is_said_with_its_remedy(user: Any, cell: str, sentence: str) -> None:
+    id = user.upload("a.csv", "A,B\n" + "".join(f"{i},{i}\n" for i in range(20)) + f"{cell},20\n")
+    text = user.get(f"/data/{id}").text
+    assert "This table cannot be masked yet" in text
+    assert f"{sentence} “What stands for a missing cell”" in text
+    assert "not yet: see above" in text
+    assert user.told(f"/data/{id}/mask/step", {"method": "rank_swap"}).startswith("column A: ")
+    user.post(f"/data/{id}", {"missing": cell})
+    assert "cannot be masked yet" not in user.get(f"/data/{id}").text
+    user.post(f"/data/{id}/mask/step", {"method": "rank_swap"})
 
 
 def test_identifiers_are_left_out_by_one_button(user: Any) -> None:
@@ -199,6 +226,42 @@ def test_single_columns_may_differ(user: Any) -> None:
     assert Plan.from_toml(user.get(f"/data/{id}/mask/plan.toml").text).steps == user.bench.drafts.get(id).steps
 
 
+@pytest.mark.parametrize("form", ["toml", "json"])
+def test_a_plan_is_loaded_from_a_file(user: Any, form: str) -> None:
+    id = user.example()
+    user.post(f"/data/{id}/mask/step", {"method": "mdav", "p-k": "3"})
+    plan = Plan.of("additive_noise", columns=["X2"], alpha=0.4).then("round")
+    text = plan.to_toml() if form == "toml" else plan.to_json()
+    user.post(f"/data/{id}/mask/plan", files={"plan": (f"mine.{form}", text)})
+    assert user.bench.drafts.get(id).steps == plan.steps
+    assert "moved after 2: round" in user.get(f"/data/{id}/mask").text
+    user.post(f"/data/{id}/mask/change", {"do": "undo"})
+    assert [step.method for step in user.bench.drafts.get(id).steps] == ["mdav"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("p.toml", "x = ", "p.toml: the plan is not TOML: "),
+        ("p.json", "{", "p.json: the plan is not JSON: "),
+        ("p.json", "[" * 100_000, "p.json: is no plan but something nested far deeper"),
+        ("p.toml", "a = 1", "p.toml: this is not a plan: "),
+        ("p.toml", b"\xff\xfe", "p.toml: is not UTF-8 text"),
+        ("p.toml", Plan.of("mdav", k=50).to_toml(), "k = 50 is larger than the number of records, 20"),
+        ("p.toml", Plan.of("mdav", columns=["Y"]).to_toml(), "there is no column Y"),
+        ("../p.toml", Plan.of("mdav").to_toml(), "the name of a file must not be a path"),
+    ],
+)
+def test_a_file_that_is_no_plan_for_the_table_is_refused(
+    settled: Any, name: str, content: str | bytes, sentence: str
+) -> None:
+    user, id = settled.user, settled.table
+    before = user.bench.drafts.get(id).history
+    assert sentence in user.told(f"/data/{id}/mask/plan", files={"plan": (name, content)})
+    assert user.told(f"/data/{id}/mask/plan") == "choose a file first"
+    assert user.bench.drafts.get(id).history == before
+
+
 @pytest.mark.parametrize("tab", ["audit", "attack"])
 def test_without_a_release_there_is_nothing_to_ask(user: Any, tab: str) -> None:
     id = user.example()
@@ -271,3 +334,38 @@ def test_nothing_but_the_secret_is_marked_public_that_tells_of_single_records(us
     page = user.get(f"/runs/{run}/files/subject.html")
     assert page.headers["content-type"] == "application/octet-stream"
     assert rv.__version__ in user.get("/").text
+
+
+def wide(columns: int) -> str:
+    """A table of many columns, C0 to the last, and two records."""
+    return ",".join(f"C{j}" for j in range(columns)) + "\n" + "\n".join(",".join([str(i)] * columns) for i in (1, 2))
+
+
+def test_many_columns_are_shown_in_parts(user: Any) -> None:
+    id = user.upload("wide.csv", wide(250))
+    text = user.get(f"/data/{id}").text
+    assert "250 columns; 250 would be masked" in text
+    assert "and 220 more" in text
+    assert "Columns 1 to 100 of 250." in text
+    assert text.count('aria-label="Kind of C') == text.count('<th scope="col">C') == 100
+    last = user.get(f"/data/{id}?part=3").text
+    assert "Columns 201 to 250 of 250." in last
+    assert 'aria-label="Kind of C249"' in last
+    assert user.get(f"/data/{id}?part=99").text == last
+    found = user.get(f"/data/{id}?find=c24&part=x").text
+    assert "Columns 1 to 11 of 11 whose name holds “c24”." in found
+    assert "No column whose name holds" in user.get(f"/data/{id}?find=zzz").text
+    assert "Columns whose name holds" not in user.get(f"/data/{user.upload('few.csv', wide(100))}").text
+
+
+def test_what_is_said_of_one_part_leaves_the_others_as_they_were(user: Any) -> None:
+    id = user.upload("wide.csv", wide(250))
+    user.post(f"/data/{id}", {"shown": ["0", "1"], "role-0": "weight", "out-1": "yes", "kind-0": "numeric"})
+    answer = user.post(f"/data/{id}?find=C2&part=2", {"shown": ["249"], "role-249": "other", "kind-0": "nominal"})
+    assert answer.headers["location"] == f"/data/{id}?find=C2&part=2"
+    declared = user.bench.sources.find(id).declared
+    assert declared.roles == {"C0": "weight", "C249": "other"}
+    assert declared.kinds == {"C0": "numeric"}
+    assert declared.left_out == ["C1"]
+    user.post(f"/data/{id}", {"shown": ["0", "1"]})
+    assert user.bench.sources.find(id).declared.roles == {"C249": "other"}

@@ -126,7 +126,21 @@ def test_a_comparison_at_equal_risk(user: Any) -> None:
     id = user.example()
     run = user.ask(f"/data/{id}/compare", MAP | {"at": "risk", "value": "0.9", "risk": "rank_linkage"})
     assert "/take" in user.get(f"/runs/{run}").text
-    assert user.get(f"/runs/{run}/files/compare.json").json()["at"] == {"risk": 0.9}
+    document = user.get(f"/runs/{run}/files/compare.json").json()
+    assert document["at"] == {"risk": 0.9}
+    assert not any("state" in note for note in document["notes"])
+
+
+def test_a_comparison_has_a_target_for_measures_that_ask_for_one(user: Any) -> None:
+    id = user.example()
+    asked = MAP | {"methods": ["rank_swap"], "replicates": "1", "utility": ["ci_overlap"]}
+    run = user.ask(f"/data/{id}/compare", asked | {"target": "X3"})
+    [method] = user.get(f"/runs/{run}/files/compare.json").json()["methods"]
+    assert any("ci_overlap" in place["utility"] for place in method["points"])
+    assert '<span class="word">--target</span> <span class="word">X3</span>' in user.get(f"/runs/{run}").text
+    without = user.ask(f"/data/{id}/compare", asked)
+    [method] = user.get(f"/runs/{without}/files/compare.json").json()["methods"]
+    assert not any("ci_overlap" in place["utility"] for place in method["points"])
 
 
 def test_the_map_that_fills_agrees_with_the_one_that_is_done(tmp_path: Path) -> None:
@@ -261,3 +275,70 @@ def test_runs_without_their_server_are_settled(tmp_path: Path) -> None:
     runs.settle()
     assert runs.find(waiting.id).status == "interrupted"  # type: ignore[union-attr]
     assert runs.find(finished.id).status == "done"  # type: ignore[union-attr]
+
+
+def made_elsewhere(user: Any, method: str, **parameters: Any) -> tuple[str, bytes, rv.Release]:
+    """The running example in the workspace, and a release of it that was made by a script."""
+    id = user.example()
+    original = rv_load(user.bench.workspace.root / "data" / id / "table.csv")
+    release = rv.mask(original, rv.Plan.of(method, **parameters))
+    lines = [release.data.column_names, *(row.values() for row in release.data.to_pylist())]
+    return id, "\n".join(",".join(map(str, line)) for line in lines).encode(), release
+
+
+def upload(user: Any, name: str, content: bytes, manifest: str) -> str:
+    files = {"file": (name, content), "manifest": (f"{name}.manifest.json", manifest.encode())}
+    return str(user.post("/data", files=files).headers["location"]).rpartition("/")[2]
+
+
+def test_the_manifest_of_a_release_made_elsewhere_tells_that_records_do_not_correspond(user: Any) -> None:
+    id, content, release = made_elsewhere(user, "ipso", given=["X1"])
+    other = upload(user, "synthetic.csv", content, release.manifest.to_json())
+    run = user.ask(f"/data/{id}/audit", {"release": f"data:{other}"})
+    document = user.get(f"/runs/{run}/files/audit.json").json()
+    assert document["mapping"] == "none"
+    sentence = "synthetic.csv: its manifest says that its records do not correspond to original ones (no mapping)"
+    assert sentence in document["notes"]
+    assert ">--no-mapping<" in user.get(f"/runs/{run}").text
+    run = user.ask(f"/data/{id}/audit", {"release": f"data:{other}", "key": "X1"}, end="done")
+    assert user.get(f"/runs/{run}/files/audit.json").json()["mapping"] == "key"
+
+
+def test_a_reordered_release_made_elsewhere_needs_its_secret(user: Any) -> None:
+    id, content, release = made_elsewhere(user, "record_shuffle")
+    (user.bench.workspace.root / "inbox" / "mixed.csv").write_bytes(content)
+    (user.bench.workspace.root / "inbox" / "mixed.csv.manifest.json").write_text(release.manifest.to_json())
+    other = str(user.post("/data", {"picked": "mixed.csv"}).headers["location"]).rpartition("/")[2]
+    chosen = {"release": f"data:{other}", "draws": "50"}
+    for tab in ("audit", "attack"):
+        told = user.told(f"/data/{id}/{tab}", chosen)
+        assert told.startswith("mixed.csv: its rows were reordered, as its manifest says; give its secret")
+        assert "“The secret of the release”" in told
+    secret = {"secret": ("mixed.csv.secret.json", release.secret.to_json().encode())}
+    told = user.told(f"/data/{id}/audit", chosen | {"no_mapping": "yes"}, files=secret)
+    assert told.startswith("say in one way which record is which")
+    assert "not a secret" in user.told(f"/data/{id}/audit", chosen, files={"secret": ("x.json", b"{}")})
+    answer = user.post(f"/data/{id}/audit", chosen, files=secret)
+    run = str(answer.headers["location"]).rpartition("/")[2]
+    user.wait(run, "done")
+    document = user.get(f"/runs/{run}/files/audit.json").json()
+    assert document["mapping"] == "secret"
+    assert document["measures"]["permutation_level"]["value"] == 0
+    assert not any("secret" in note for note in document["notes"])
+    user.get(f"/runs/{run}/files/secret.json", status=400)
+    seed = release.secret.seed.reveal().encode()
+    holding = [path for path in user.bench.workspace.root.rglob("*") if path.is_file() and seed in path.read_bytes()]
+    assert [path.name for path in holding] == ["secret.json"]
+
+
+def test_a_manifest_of_something_else_is_refused(user: Any) -> None:
+    _, content, release = made_elsewhere(user, "record_shuffle")
+    shorter = b"\n".join(content.split(b"\n")[:-1])
+    for manifest, sentence in (
+        (b"no manifest", "this is not a manifest"),
+        (b"\xff\xfe", "this is not a manifest: it is not UTF-8 text"),
+        (release.manifest.to_json().encode(), "the manifest of another release: the table has 19 records"),
+    ):
+        files = {"file": ("a.csv", shorter), "manifest": ("a.csv.manifest.json", manifest)}
+        assert sentence in user.told("/data", files=files)
+    assert len(user.bench.sources.all()) == 1

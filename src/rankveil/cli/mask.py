@@ -67,9 +67,11 @@ def mask(
 
     Writes the release, the public manifest and the private secret, together or not at all.
     """
+    from rankveil import files
     from rankveil.cli.tables import check_outputs, open_table
 
-    manifest, secret = manifest or f"{out}.manifest.json", secret or f"{out}.secret.json"
+    beside = files.companion(out)
+    manifest, secret = manifest or f"{beside}.manifest.json", secret or f"{beside}.secret.json"
     inputs = {"input": file, "plan": plan, "file of roles": reading.roles}
     inputs["seed file"] = None if seed_file == "-" else seed_file
     check_outputs({"release": out, "manifest": manifest, "secret": secret}, inputs, table="release")
@@ -83,8 +85,9 @@ def mask(
         opened = open_table(file, reading)
         decimal = opened.table.decimal
         release = rv.mask(opened.table, steps, seed=chosen_seed, publish=measures, decimal=decimal)
-        _write(release, opened, out=out, manifest=manifest, secret=secret)
-    notes = [*opened.notes, *release.notes]
+        written = _write(release, opened, out=out, manifest=manifest, secret=secret)
+    out = files.shown(out)
+    notes = [*opened.notes, *release.notes, *written]
     if as_json:
         output.emit(
             {
@@ -163,7 +166,7 @@ def _seed(seed: str | None, seed_file: str | None) -> Any:
     return Seed.of(digits)
 
 
-def _write(release: Release, opened: Opened, *, out: str, manifest: str, secret: str) -> None:
+def _write(release: Release, opened: Opened, *, out: str, manifest: str, secret: str) -> tuple[str, ...]:
     from rankveil import files
     from rankveil.cli.tables import with_types
     from rankveil.files import csv_text, registry
@@ -174,7 +177,7 @@ def _write(release: Release, opened: Opened, *, out: str, manifest: str, secret:
     with files.Staged() as staged:
         staged.add(secret, lambda file: file.write(release.secret.to_json().encode("utf-8")), mode=0o600)
         staged.add(manifest, lambda file: file.write(release.manifest.to_json().encode("utf-8")))
-        staged.add(out, files.table_writer(data, out, dialect=dialect))
+        return files.add_table(staged, data, out, dialect=dialect)
 
 
 def _show(release: Release, *, out: str, manifest: str, secret: str, notes: list[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,6 +10,9 @@ from rankveil.cli import output, words
 from rankveil.cli.options import AsJson, Draws, Masked, Reading, draws_given
 from rankveil.cli.progress import watching
 from rankveil.errors import ParameterError, listing
+
+if TYPE_CHECKING:
+    from rankveil.table import Table
 
 EXAMPLE = (
     "rankveil verify rankveil-demo/masked.csv --record AGE=44,INCOME=31000,SAVINGS=9500 \\\n"
@@ -71,16 +74,17 @@ def verify(
     if as_json:
         output.emit(made.to_dict())
     else:
-        _show(made.to_dict(), values, len(opened.table))
+        _show(made.to_dict(), values, opened.table)
     return 0
 
 
-def _show(content: dict[str, Any], values: dict[str, str], records: int) -> None:
+def _show(content: dict[str, Any], values: dict[str, str], table: Table) -> None:
     chance, others = content["chance"], len(content["records"]) - 1
     same = f", and {output.count(others, 'other')} equally near," if others else ""
-    which = f"The released record nearest to yours is number {content['record']} of {records}{same}"
+    number, records = content["record"], len(table)
+    which = f"The released record nearest to yours is number {number} of {records}{same}"
     if content["f"] not in ("minimax", "euclidean"):
-        which = f"The released record {content['record']} of {records}"
+        which = f"The released record {number} of {records}"
     output.say(f"{which} at a distance of {chance['distance']} {'rank' if chance['distance'] == 1 else 'ranks'}.")
     likely = (
         f"{'about ' if chance['approximate'] or not chance['exhaustive'] else ''}{output.number(chance['p_value'])}"
@@ -91,8 +95,11 @@ def _show(content: dict[str, Any], values: dict[str, str], records: int) -> None
     else:
         output.say("a match like yours is NOT plausible as chance: whoever knows your values may find your record.")
     output.gap()
-    columns = [content["attributes"], [values[name] for name in content["attributes"]], content["nearest"]]
-    columns += [content["ranks"], content["d"], *content["diversity"].values()]
-    headings = ("attribute", "yours", "nearest released", "its rank", "distance d", *content["diversity"])
+    names = content["attributes"]
+    has = [table.frame.get_column(name)[number - 1] for name in names]
+    columns = [names, [values[name] for name in names], content["nearest"], content["ranks"], has, content["d"]]
+    columns += content["diversity"].values()
+    headings = ("attribute", "yours", "nearest released", "its rank", f"record {number} has", "distance d")
+    headings += tuple(content["diversity"])
     output.grid(headings, list(zip(*columns, strict=True)))
     output.notes(content["notes"])

@@ -1,6 +1,7 @@
-"""Tables in and out of files: one small module per format, pyarrow in between.
+"""Tables in and out of files and databases: one small module per format, pyarrow in between.
 
-Text files (CSV) are read as text, each cell as it was written; Parquet and Arrow files keep their types.
+Text files (CSV) are read as text, each cell as it was written; Parquet and Arrow files keep their types. Wherever a
+path is taken, it can be the address of a table: `postgresql://`, `duckdb://` or `sqlite://` with `?table=name`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from rankveil.errors import FileError, FormatError, listing
 from rankveil.files import registry
 from rankveil.files.atomic import Staged, mode_under_umask, said_of
+from rankveil.files.databases import companion, parse, shown
 from rankveil.files.dialect import Dialect, Loaded
 
 if TYPE_CHECKING:
@@ -20,7 +22,19 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-__all__ = ["Dialect", "Loaded", "Staged", "check_writable", "load", "same_file", "save", "table_writer"]
+__all__ = [
+    "Dialect",
+    "Loaded",
+    "Staged",
+    "add_table",
+    "check_writable",
+    "companion",
+    "load",
+    "same_file",
+    "save",
+    "shown",
+    "table_writer",
+]
 
 PathLike = str | os.PathLike[str]
 
@@ -34,16 +48,17 @@ def load(
     """
     name = os.fspath(path)
     format = registry.reader(name)
+    told = shown(name)
     try:
-        with said_of(name, deed="read"):
+        with said_of(told, deed="read"):
             loaded = format.load(name, separator=separator, decimal=decimal, encoding=encoding)
     except FileError as error:
         if isinstance(error.__cause__, FileNotFoundError):
-            raise FileError(f"{name}: there is no such file") from error
+            raise FileError(f"{told}: there is no such file") from error
         raise
     twice = [column for column, count in Counter(loaded.data.column_names).items() if count > 1]
     if twice:
-        raise FormatError(f"{name}: several columns are named {listing(twice)}; give each its own name")
+        raise FormatError(f"{told}: several columns are named {listing(twice)}; give each its own name")
     return loaded
 
 
@@ -61,11 +76,25 @@ def table_writer(data: pa.Table, path: PathLike, *, dialect: Dialect | None = No
     return write
 
 
-def save(data: pa.Table, path: PathLike, *, dialect: Dialect | None = None) -> None:
-    """Write a table whole or not at all; an existing file is replaced."""
+def add_table(
+    staged: Staged, data: pa.Table, path: PathLike, *, dialect: Dialect | None = None, mode: int = 0o644
+) -> tuple[str, ...]:
+    """Write a table as one of several outputs, to a file or a database; what a person should know of it comes back."""
+    name = os.fspath(path)
+    database = registry.database(name)
+    if database is None:
+        staged.add(path, table_writer(data, path, dialect=dialect), mode=mode)
+        return ()
+    replacement = database.begin(data, name)
+    staged.join(replacement)
+    return replacement.notes
+
+
+def save(data: pa.Table, path: PathLike, *, dialect: Dialect | None = None) -> tuple[str, ...]:
+    """Write a table whole or not at all; an existing file or table is replaced, with notes on what went with it."""
     check_writable(path)
     with Staged() as staged:
-        staged.add(path, table_writer(data, path, dialect=dialect))
+        return add_table(staged, data, path, dialect=dialect)
 
 
 def check_writable(path: PathLike, *, table: bool = True) -> None:
@@ -73,28 +102,50 @@ def check_writable(path: PathLike, *, table: bool = True) -> None:
     name = os.fspath(path)
     if table:
         registry.writer(name)
+    database = registry.database(name)
+    if database is None:
+        _check_file(name, name)
+        return
+    told = shown(name)
+    if not table:
+        raise FileError(f"{told}: is a table of a database; give the name of a file")
+    address = parse(name)
+    if address.file:
+        _check_file(address.file, told)
+    database.check_writable(name)
+
+
+def _check_file(name: str, told: str) -> None:
     target = os.path.realpath(name)
     folder = os.path.dirname(target)
-    with said_of(name):
+    with said_of(told):
         if not os.path.isdir(folder):
-            raise FileError(f"{name}: there is no folder {os.path.dirname(name) or folder}; make it first")
+            raise FileError(f"{told}: there is no folder {os.path.dirname(name) or folder}; make it first")
         if os.path.isdir(target):
-            raise FileError(f"{name}: is a folder; give the name of a file")
+            raise FileError(f"{told}: is a folder; give the name of a file")
         if os.path.exists(target):
             if not stat.S_ISREG(os.stat(target).st_mode):
-                raise FileError(f"{name}: is not an ordinary file; give another name")
+                raise FileError(f"{told}: is not an ordinary file; give another name")
             if not os.access(target, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
-                raise FileError(f"{name}: is write-protected; give another name or allow writing")
+                raise FileError(f"{told}: is write-protected; give another name or allow writing")
         mode_under_umask(folder, 0o600)
 
 
 def same_file(a: PathLike, b: PathLike) -> bool:
-    """Whether two paths lead to the same data, through links or as a folder and a Parquet file in it.
+    """Whether two paths lead to the same data: through links, as a folder and a Parquet file in it, as one table.
 
-    >>> same_file("data/../survey.csv", "survey.csv")
-    True
+    >>> same_file("data/../survey.csv", "survey.csv"), same_file("s.db", "sqlite:///s.db?table=t")
+    (True, True)
     """
-    first, second = os.path.realpath(a), os.path.realpath(b)
+    one, other = os.fspath(a), os.fspath(b)
+    database = registry.database(one)
+    if database is not None and database is registry.database(other):
+        return database.same_table(one, other)
+    # a database of files is overwritten by whatever else is written to its file
+    paths = [parse(name).file if registry.database(name) else registry.sheet_of(name)[0] for name in (one, other)]
+    if "" in paths:
+        return False
+    first, second = map(os.path.realpath, paths)
     if first == second:
         return True
     for folder, file in ((first, second), (second, first)):

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, one or several together."""
+"""Files that are written whole or not at all, one or several together, and a database's table with them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import BinaryIO, Protocol, Self
 
 from rankveil.errors import FileError
 
@@ -26,12 +26,31 @@ class _Waiting:
     mode: int
 
 
+class Participant(Protocol):
+    """Something beside files that is written with them or not at all, such as a table in a transaction."""
+
+    committed: bool
+    """Whether it can no longer be undone."""
+    notes: tuple[str, ...]
+    """What a person should know of it, once it is prepared."""
+
+    def prepare(self) -> None:
+        """Write everything where nobody sees it yet."""
+
+    def commit(self) -> None:
+        """Make it last; when this fails and `committed` is False, nothing was changed."""
+
+    def abandon(self) -> None:
+        """Undo what was prepared, whatever came of it; never fails."""
+
+
 class Staged:
-    """Several files written together or not at all.
+    """Several files written together or not at all, and with them at most one table of a database.
 
     `add` writes each at once to a temporary beside its target, readable by its owner alone. When the block
     ends well they get their modes and names in the order of adding; when it ends with an error they are
-    removed, and files that stood there before are as they were.
+    removed, and files that stood there before are as they were. What `join` prepared is committed last, since it can
+    still fail then, and the renaming of files can be undone.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -44,6 +63,7 @@ class Staged:
 
     def __init__(self) -> None:
         self._waiting: list[_Waiting] = []
+        self._joined: Participant | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -58,6 +78,16 @@ class Staged:
             for file in self._waiting:
                 _remove(file.temporary)
             self._waiting.clear()
+            if self._joined is not None and not self._joined.committed:
+                self._joined.abandon()
+            self._joined = None
+
+    def join(self, participant: Participant) -> None:
+        """Write something else together with the files; only one can join, since two could not be undone."""
+        if self._joined is not None:
+            raise FileError("only one table of a database can be written at a time")
+        self._joined = participant
+        participant.prepare()
 
     def add(self, path: str | os.PathLike[str], write: Callable[[BinaryIO], object], *, mode: int = 0o644) -> None:
         """Write one more file; its mode is lessened by the umask, but 0600 is kept as it is."""
@@ -81,11 +111,14 @@ class Staged:
             for position, file in enumerate(self._waiting, start=1):
                 with said_of(file.given):
                     os.chmod(file.temporary, file.mode)
-                    if position < len(self._waiting):  # once the last one is renamed nothing can fail
+                    # once the last one is renamed nothing can fail, unless something else is still to come
+                    if position < len(self._waiting) or self._joined is not None:
                         replaced.append((file.target, _keep(file.target)))
                     os.replace(file.temporary, file.target)
+            if self._joined is not None:
+                self._joined.commit()
         except BaseException:
-            if not os.path.lexists(self._waiting[-1].temporary):  # Ctrl-C after the last renaming: all are in place
+            if self._in_place():  # Ctrl-C after the last step
                 raise
             for target, kept in reversed(replaced):
                 with suppress(OSError):
@@ -97,6 +130,12 @@ class Staged:
                     _remove(kept)
         for folder in {os.path.dirname(file.target) for file in self._waiting}:
             _sync_folder(folder)
+
+    def _in_place(self) -> bool:
+        """Whether the last step was taken."""
+        if self._joined is not None:
+            return self._joined.committed
+        return not os.path.lexists(self._waiting[-1].temporary)
 
 
 @contextmanager

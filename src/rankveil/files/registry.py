@@ -1,7 +1,8 @@
 """Which module reads and writes which ending, found by listing this folder.
 
 A format is one module with `ENDINGS`, `load` and, when it can write, `save`. It is imported to be found,
-so it imports its heavy libraries inside those two functions.
+so it imports its heavy libraries inside those two functions. A database is a format whose endings are schemes
+(`sqlite://`); it has `begin` instead of `save`, since a transaction is no file.
 """
 
 from __future__ import annotations
@@ -17,10 +18,14 @@ from rankveil.errors import FileError, FormatError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from rankveil.files.atomic import Participant
     from rankveil.files.dialect import Dialect, Loaded
 
 FOLDER_ENDING = ".parquet"
 """The format of a folder whose name has no known ending."""
+
+WORKBOOK_ENDING = ".xlsx"
+"""The format of which one sheet can be named."""
 
 
 class Format(Protocol):
@@ -33,6 +38,24 @@ class Format(Protocol):
 
     def save(self, data: pa.Table, handle: BinaryIO, *, ending: str, dialect: Dialect | None) -> None:
         """The table written to an open file, whose `name` is its path."""
+
+
+class Database(Protocol):
+    """What a database's module offers; a path is an address with its table."""
+
+    ENDINGS: tuple[str, ...]
+
+    def load(self, path: str, *, separator: str | None, decimal: str | None, encoding: str | None) -> Loaded:
+        """The table."""
+
+    def begin(self, data: pa.Table, path: str) -> Participant:
+        """A replacement of the table, to be written together with files."""
+
+    def check_writable(self, path: str) -> None:
+        """Fail when the table could not be replaced."""
+
+    def same_table(self, a: str, b: str) -> bool:
+        """Whether two addresses lead to the same table."""
 
 
 @cache
@@ -63,9 +86,28 @@ def ending_of(path: str) -> str:
     return os.path.splitext(path.rstrip("/" + os.sep))[1].lower()
 
 
+def database(path: str) -> Database | None:
+    """The database that an address leads to, or None for a file."""
+    format = formats().get(ending_of(path))
+    return cast(Database, format) if hasattr(format, "begin") else None
+
+
+def sheet_of(path: str) -> tuple[str, str | None]:
+    """The workbook, and the sheet in it that is named after a `#`; a file may have such a name itself.
+
+    >>> sheet_of("survey.xlsx#May 2024"), sheet_of("survey#2.csv")
+    (('survey.xlsx', 'May 2024'), ('survey#2.csv', None))
+    """
+    workbook, mark, sheet = path.partition("#")
+    while mark and ending_of(workbook) != WORKBOOK_ENDING:
+        more, mark, sheet = sheet.partition("#")
+        workbook += "#" + more
+    return (workbook, sheet) if mark and sheet and not os.path.exists(path) else (path, None)
+
+
 def reader(path: str) -> Format:
     """The format that reads `path`; a folder without a known ending is one of Parquet files."""
-    ending = ending_of(path)
+    ending = ending_of(sheet_of(path)[0])
     if ending not in formats() and os.path.isdir(path):
         ending = FOLDER_ENDING
     elif ending != FOLDER_ENDING and os.path.isdir(path):
@@ -75,7 +117,7 @@ def reader(path: str) -> Format:
 
 def writer(path: str) -> Format:
     """The format that writes `path`."""
-    able = [ending for ending, format in formats().items() if hasattr(format, "save")]
+    able = [ending for ending, format in formats().items() if hasattr(format, "save") or hasattr(format, "begin")]
     return _known(path, ending_of(path), able, deed="written")
 
 

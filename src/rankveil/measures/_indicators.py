@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rankveil.catalogue import Array
 from rankveil.errors import listing
-from rankveil.measures._codes import Codes, coded
+from rankveil.measures._codes import coded
 
 Rows = NDArray[np.intp]
 
@@ -50,7 +50,7 @@ class Design:
     x: Array
     y: Array
     sizes: tuple[int, ...]
-    """Of each column of categories their number, in which 0 is the most frequent one; 0 for a column of numbers."""
+    """Of each column of categories how many there are; 0 for a column of numbers."""
     names: tuple[str, ...]
     pooled: dict[str, Pooled]
 
@@ -90,8 +90,8 @@ class Design:
         taken[a[kept], b[kept]] = taken[b[kept], a[kept]] = True
         if kept.size < asked.size:
             notes.append(
-                f"with products of all pairs of columns the model would have more than {_TERMS} terms: those of "
-                f"{asked.size - kept.size} pairs with nominal columns are left out, the largest ones"
+                f"products of {asked.size - kept.size} of {asked.size} pairs with nominal columns are left out, the "
+                f"largest: with them the model would have more than {_TERMS} terms"
             )
         return taken, tuple(notes)
 
@@ -130,7 +130,7 @@ def designed(x: Array, y: Array, *, kinds: Sequence[str], names: Sequence[str], 
         codes = coded(x[:, j], y[:, j]).compact
         counts = np.bincount(codes.x, minlength=codes.size) + np.bincount(codes.y, minlength=codes.size)
         rare = _rare(np.asarray(counts * used, dtype=np.float64), own)
-        place = _places(counts, rare)
+        place = _places(rare)
         x[:, j], y[:, j], sizes[j] = place[codes.x], place[codes.y], int(place.max()) + 1
         if rare.any():
             pooled[called[j]] = Pooled(int(rare.sum()), codes.size, int(counts[rare].sum()))
@@ -146,11 +146,6 @@ def _rare(counts: Array, own: int) -> NDArray[np.bool_]:
     return rare if rare.sum() > 1 else np.zeros(counts.size, dtype=bool)
 
 
-def _places(counts: Codes, rare: NDArray[np.bool_]) -> Rows:
-    """The number of each category, 0 the most frequent; the rare ones have one number together."""
-    which = np.where(rare, counts.size, np.arange(counts.size))
-    _, group = np.unique(which, return_inverse=True)
-    order = np.argsort(-np.bincount(group, weights=counts), kind="stable")
-    place = np.empty(order.size, dtype=np.intp)
-    place[order] = np.arange(order.size)
-    return place[group]
+def _places(rare: NDArray[np.bool_]) -> Rows:
+    """The number of each category; the rare ones have one number together."""
+    return np.unique(np.where(rare, rare.size, np.arange(rare.size)), return_inverse=True)[1]

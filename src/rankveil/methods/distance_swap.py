@@ -21,7 +21,7 @@ _SWEEPS = 12
 @method(
     title="Distance swapping",
     source="Domingo-Ferrer and Muralidhar 2016, after Moore 1996",
-    kinds=("numeric", "ordinal"),
+    kinds=("numeric", "ordinal", "hierarchy"),
     strength="d",
     marginals="kept",
     tells="every value moved by at least d ranks (columns without ties) and at most p percent of the ranks; "

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from rankveil.catalogue import Array, method
+from rankveil.catalogue import EVERY_KIND, Array, method
 
 
 @method(
     title="Identity",
     source="control",
-    kinds=("numeric", "ordinal"),
+    kinds=EVERY_KIND,
     marginals="kept",
     local=True,
     tells="nothing was changed",

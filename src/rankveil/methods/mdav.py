@@ -1,4 +1,9 @@
-"""MDAV: multivariate microaggregation, every record replaced by the mean of a group of at least k."""
+"""MDAV: multivariate microaggregation, every record replaced by the centre of a group of at least k.
+
+>>> x = np.array([[1.0], [2.0], [3.0], [4.0], [100.0]])
+>>> mdav(x, np.isnan(x), k=2).ravel()
+array([ 2.,  2.,  2., 52., 52.])
+"""
 
 from __future__ import annotations
 
@@ -8,18 +13,21 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rankveil.catalogue import Array, Range, method
-from rankveil.microaggregation import Groups, group_means, groups_in_order, mdav_groups, standardised
+from rankveil.catalogue import EVERY_KIND, Array, Range, method
+from rankveil.categories import Categories
+from rankveil.errors import ParameterError, listing
+from rankveil.microaggregation import centroids, embedded, groups_in_order, groups_of_points
 
 
 @method(
     title="Microaggregation (MDAV)",
     source="Domingo-Ferrer and Mateo-Sanz 2002; Domingo-Ferrer and Torra 2005",
     works_on="columns",
-    kinds=("numeric",),
+    kinds=EVERY_KIND,
     strength="k",
     survives="value-wise",
-    tells="means are exact; variances and covariances are those between groups, smaller than the original's",
+    tells="means of numbers are exact; variances and covariances are those between groups, smaller than the "
+    "original's; an ordinal value is the median of its group, a nominal one its most frequent or most central category",
 )
 def mdav(
     x: Array,
@@ -31,33 +39,54 @@ def mdav(
         Literal["distance", "first_component", "z_sum"],
         "group by distance (MDAV), or in order of the first principal component or of the sum of z-scores",
     ] = "distance",
+    nominal: Annotated[
+        Literal["mode", "marginality"],
+        "nominal values become the most frequent category of the group, or the one nearest to all by the hierarchy",
+    ] = "mode",
+    names: tuple[str, ...] = (),
+    kinds: tuple[str, ...] = (),
+    categories: tuple[Categories | None, ...] = (),
 ) -> Array:
-    """Every value becomes its group's mean; groups have k to 2k - 1 records, on standardised columns.
+    """Every value becomes its group's centre; groups have k to 2k - 1 records, near each other in all columns.
+
+    Columns count alike: numbers and levels are standardised, the distances of a nominal column (of its hierarchy, or 1
+    between different categories) scaled to a variance of 1. The centre is the mean of numbers, the (lower) median of
+    levels, and the mode of categories, or the category of the column with the least sum of distances to the group's.
 
     With `block`, columns are grouped a few at a time in their order; a remainder of one joins the last block. Only with
     all masked columns in one block are records k-anonymous on them.
     """
+    m = x.shape[1]
+    kinds, categories = kinds or ("numeric",) * m, categories or (None,) * m
+    names = names or tuple(f"{j + 1} of {m}" for j in range(m))
+    if by != "distance" and "nominal" in kinds:
+        unordered = [name for name, kind in zip(names, kinds, strict=True) if kind == "nominal"]
+        raise ParameterError(
+            f"mdav: by={by} needs columns with an order, which nominal ones ({listing(unordered)}) do not have; "
+            "group by distance, or leave them out"
+        )
     masked = np.empty(x.shape, order="F")
-    for columns in blocks(x.shape[1], block):
+    for columns in blocks(m, block):
         part = x[:, columns]
-        masked[:, columns] = group_means(part, _groups(part, k=k, by=by), missing[:, columns])
+        known: dict[str, Any] = {"kinds": kinds[columns], "categories": categories[columns]}
+        points = embedded(part, **known, names=names[columns])
+        groups = groups_of_points(points, k=k) if by == "distance" else groups_in_order(_score(points, by=by), k=k)
+        masked[:, columns] = centroids(part, groups, missing[:, columns], **known, nominal=nominal)
     return masked
 
 
-def _groups(x: Array, *, k: int, by: str) -> Groups:
-    if by == "distance":
-        return mdav_groups(x, k=k)
-    z = standardised(x)
-    if by == "first_component" and z.shape[1]:
-        weights = np.linalg.eigh(np.einsum("ni,nj->ij", z, z))[1][:, -1]
-        # the sign of an eigenvector is arbitrary: its largest weight counts as positive
-        weights *= np.sign(weights[np.argmax(np.abs(weights))])
-        score = np.zeros(len(z))
-        for j, weight in enumerate(weights):  # column by column: a matrix product may depend on the number of threads
-            score += weight * z[:, j]
-    else:
-        score = z.sum(axis=1)
-    return groups_in_order(score, k=k)
+def _score(z: Array, *, by: str) -> Array:
+    """What records are sorted by: their first principal component, or the sum of their z-scores."""
+    if by == "z_sum" or not z.shape[1]:
+        total: Array = z.sum(axis=1)
+        return total
+    weights = np.linalg.eigh(np.einsum("ni,nj->ij", z, z))[1][:, -1]
+    # the sign of an eigenvector is arbitrary: its largest weight counts as positive
+    weights *= np.sign(weights[np.argmax(np.abs(weights))])
+    score = np.zeros(len(z))
+    for j, weight in enumerate(weights):  # column by column: a matrix product may depend on the number of threads
+        score += weight * z[:, j]
+    return score
 
 
 def blocks(columns: int, size: int) -> list[slice]:

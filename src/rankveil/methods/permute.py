@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from rankveil.catalogue import Array, method
+from rankveil.catalogue import EVERY_KIND, Array, method
 from rankveil.seeds import Stream
 
 
 @method(
     title="Independent permutation",
     source="Domingo-Ferrer and Muralidhar 2016",
-    kinds=("numeric", "ordinal"),
+    kinds=EVERY_KIND,
     marginals="kept",
     tells="columns are independent of each other and of who is who; "
     "every column's distribution is exactly the original's",

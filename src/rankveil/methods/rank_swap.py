@@ -15,7 +15,7 @@ from rankveil.seeds import Stream
 @method(
     title="Rank swapping",
     source="Moore 1996",
-    kinds=("numeric", "ordinal"),
+    kinds=("numeric", "ordinal", "hierarchy"),
     strength="p",
     marginals="kept",
     tells="no value moved by more than p percent of the ranks; every column's distribution is exactly the original's",

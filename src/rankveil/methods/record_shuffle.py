@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rankveil.catalogue import method
+from rankveil.catalogue import EVERY_KIND, method
 from rankveil.ranks import Order
 from rankveil.seeds import Stream
 
@@ -11,7 +11,7 @@ from rankveil.seeds import Stream
     title="Record shuffling",
     source="Domingo-Ferrer, Muralidhar and Bras-Amoros 2021",
     works_on="records",
-    kinds=("numeric", "ordinal", "nominal"),
+    kinds=EVERY_KIND,
     mapping="reordered",
     marginals="kept",
     tells="records were put in another order, which changes no analysis that does not use the order",

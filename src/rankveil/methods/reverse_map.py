@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rankveil import ranks
-from rankveil.catalogue import Array, method
+from rankveil.catalogue import EVERY_KIND, Array, method
 from rankveil.errors import ParameterError
 from rankveil.seeds import Stream
 
@@ -11,7 +11,7 @@ from rankveil.seeds import Stream
 @method(
     title="Reverse mapping",
     source="Muralidhar, Sarathy and Domingo-Ferrer 2014; Algorithm 1 of Domingo-Ferrer and Muralidhar 2016",
-    kinds=("numeric", "ordinal"),
+    kinds=EVERY_KIND,
     marginals="kept",
     post=True,
     tells="every column's distribution is exactly the original's",

@@ -35,7 +35,7 @@ _DETERMINED = 1e-9
     title="Data shuffling",
     source="Muralidhar and Sarathy 2006",
     works_on="columns",
-    kinds=("numeric", "ordinal"),
+    kinds=("numeric", "ordinal", "hierarchy"),
     marginals="kept",
     tells="every column's distribution is exactly the original's; rank correlations, with the given columns too, are "
     "about the original's; given those columns, who has which value is drawn anew",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, get_args
 
 import numpy as np
@@ -13,6 +14,11 @@ from rankveil.ranks import Order, SortedColumn
 Array = NDArray[np.float64]
 Criterion = Literal["variance", "distinct", "entropy", "closeness"]
 CRITERIA: tuple[Criterion, ...] = get_args(Criterion)
+MEANT: Mapping[Criterion, str] = {
+    "variance": "the variance of nominal values is their mean marginality within reach",
+    "closeness": "the closeness of nominal values is by the order of their ranks",
+}
+"""What a criterion is for nominal columns, where that is not what it is for numbers."""
 
 
 class Diversity:
@@ -21,6 +27,9 @@ class Diversity:
     `variance` (population), `distinct` (how many different values), `entropy` (nats), and `closeness`: the earth
     mover's distance, ordered as in t-closeness, between the distribution in S and in the whole column - there
     *smaller* is more diverse.
+
+    The variance of nominal values is their mean marginality: the mean over S of the sum of a value's distances to the
+    others in S (Domingo-Ferrer, Sánchez and Rufian-Torrell 2013). Their closeness is by the order of their ranks.
     """
 
     def __init__(self, column: SortedColumn) -> None:
@@ -34,7 +43,8 @@ class Diversity:
         """The diversity around every rank."""
         first, last = self.column.window(rank, reach)
         if criterion == "variance":
-            return self._variance(first, last)
+            nominal = self.column.nominal is not None
+            return self._mean_marginality(first, last) if nominal else self._variance(first, last)
         if criterion == "distinct":
             return (last - first).astype(np.float64)
         if criterion == "entropy":
@@ -46,6 +56,22 @@ class Diversity:
         size = self._upto[last] - self._upto[first]
         entropy = np.log(size) - (self._c_log_c[last] - self._c_log_c[first]) / size
         return np.where(last - first == 1, 0.0, np.maximum(entropy, 0.0))
+
+    def _mean_marginality(self, first: Order, last: Order) -> Array:
+        """Sum over pairs of the values of their distance / N; how many pairs have which distance is counted exactly."""
+        size: Array = self._upto[last] - self._upto[first]
+        apart = self.column.apart()
+        if apart is None:  # 1 for all pairs of different categories
+            alike = np.concatenate(([0.0], np.cumsum(self._counts**2)))
+            found: Array = size - (alike[last] - alike[first]) / size
+            return found
+        pairs: Array = np.outer(self._counts, self._counts)
+        total: Array = np.zeros(first.size)
+        upto = np.zeros((self._counts.size + 1,) * 2)
+        for distance in np.unique(apart):  # a few: they depend on the levels alone
+            upto[1:, 1:] = np.cumsum(np.cumsum(np.where(apart == distance, pairs, 0.0), axis=0), axis=1)
+            total += distance * (upto[last, last] - upto[first, last] - upto[last, first] + upto[first, first])
+        return total / size
 
     def _variance(self, first: Order, last: Order) -> Array:
         """From stretches of 1, 2, 4, ... values: each window is made of at most two of each length.

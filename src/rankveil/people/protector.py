@@ -16,7 +16,7 @@ from rankveil.errors import ParameterError, listing
 from rankveil.manifest import Manifest, Secret, describe, fingerprint
 from rankveil.pairing import Pair, pair_tables
 from rankveil.people.chance import whole
-from rankveil.people.diversity import CRITERIA, Criterion, Diversity
+from rankveil.people.diversity import CRITERIA, MEANT, Criterion, Diversity
 from rankveil.people.subject import choose
 from rankveil.plans import Plan, Step, make_step
 from rankveil.ranks import SortedColumn
@@ -79,9 +79,7 @@ def mask(
         get_measure(name)
     secret_seed = Seed.of(seed)
     applied = masking.apply(table, plan, seed=secret_seed, replicate=replicate)
-    out, notes = table.replaced(
-        applied.values, order=applied.order, labels=applied.labels, dropped=applied.dropped
-    )
+    out, notes = table.replaced(applied.values, order=applied.order, labels=applied.labels, dropped=applied.dropped)
     secret = Secret(secret_seed, fingerprint(table), applied.order)
     published: dict[str, Any] = {}
     measured: tuple[str, ...] = ()
@@ -244,7 +242,10 @@ def certify(
     if f == "mapping" and both.mapping == "none":
         raise ParameterError("f cannot be the mapping when there is none; choose minimax or euclidean")
     view, m = both.table, len(both.names)
-    released = [SortedColumn(view.y[:, j]) for j in range(m)]
+    released = [SortedColumn(view.y[:, j], categories=both.categories[j]) for j in range(m)]
+    nominal = [name for j, name in enumerate(both.names) if released[j].nominal]
+    if nominal and diversity in MEANT:
+        notes.append(f"{MEANT[diversity]} ({listing(nominal)})")
     ranks = np.column_stack([column.ranks[column.nearest(view.x[:, j])] for j, column in enumerate(released)])
     rows = np.arange(len(view)) if f == "mapping" else choose(ranks, view.rank_y, f)
     record_d = np.abs(view.rank_y[rows] - ranks)

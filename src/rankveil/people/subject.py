@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from rankveil import dates
+from rankveil.categories import Categories
 from rankveil.errors import ParameterError, TableError, listing
 from rankveil.linkage import Linker
 from rankveil.people.chance import DRAWS, EXHAUSTIVE, Distribution, Progress, by_chance, check_draws, whole
-from rankveil.people.diversity import CRITERIA, Diversity
+from rankveil.people.diversity import CRITERIA, MEANT, Diversity
 from rankveil.ranks import SortedColumn, average_ranks
 from rankveil.seeds import Seed
 from rankveil.table import Table, require_columns
+
+if TYPE_CHECKING:
+    from rankveil.report.subject import Released
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -25,6 +31,8 @@ PLAUSIBLE = 0.05
 """A match that chance gives with at least this probability is plausible as chance."""
 CHANCE = ("chance", "subject")
 """The name of the stream that draws a subject's random records."""
+OF_NOMINAL = ("nominal columns are ranked by marginality in the release, not in the original", *MEANT.values())
+"""What is said of columns whose categories have no order of their own."""
 PAGE_TITLE = "How well is my record protected?"
 
 
@@ -33,6 +41,8 @@ class Verification:
     """What a subject learns from her own values and the released table alone."""
 
     names: tuple[str, ...]
+    rankings: dict[str, str]
+    """By what the categories of a column are ordered, for those that are no numbers."""
     nearest: tuple[Any, ...]
     ranks: Array
     record: int
@@ -56,6 +66,7 @@ class Verification:
         return {
             "schema": VERIFY_SCHEMA,
             "attributes": list(self.names),
+            "rankings": self.rankings,
             "f": self.f,
             "nearest": list(self.nearest),
             "ranks": [whole(rank) for rank in self.ranks],
@@ -102,6 +113,8 @@ def verify(
 
     f is `minimax` (Algorithm 3), `euclidean`, or the number of a released record from 1. Her chance check is exact
     when the release is a pure permutation of the original (`permutation`, from the manifest), otherwise approximate.
+    Categories without an order are ranked by their marginality in the release, for she does not have the original; with
+    a hierarchy she may give one that was not released, and the nearest in meaning stands for it.
     """
     table = Table.of(masked, **declared)
     if not isinstance(record, Mapping) or not record:
@@ -109,7 +122,8 @@ def verify(
     check_draws(draws)
     require_columns(record, table.names)
     names = table.usable(tuple(record))
-    mine = np.array([_number(table, name, record[name]) for name in names])
+    categories = [_categories(table, name, record[name]) for name in names]
+    mine = np.array([_number(table, name, record[name], known) for name, known in zip(names, categories, strict=True)])
     released = np.column_stack([table.values(name) for name in names])
     complete = np.flatnonzero(~np.isnan(released).any(axis=1))
     if complete.size == 0:
@@ -118,7 +132,9 @@ def verify(
     if complete.size < len(table):
         notes.append(f"{len(table) - complete.size} released records have missing values there and are left out")
     y = released[complete]
-    columns = [SortedColumn(y[:, j]) for j in range(y.shape[1])]
+    columns = [SortedColumn(y[:, j], categories=known) for j, known in enumerate(categories)]
+    nominal = [name for j, name in enumerate(names) if columns[j].nominal]
+    notes += [f"{note} ({listing(nominal)})" for note in OF_NOMINAL if nominal]
     where = [column.nearest(mine[j : j + 1]) for j, column in enumerate(columns)]
     target = np.array([column.ranks[at[0]] for column, at in zip(columns, where, strict=True)])
     nearest = tuple(
@@ -135,6 +151,7 @@ def verify(
         notes.append(f"chance is a seeded sample of {null.draws} random records")
     return Verification(
         names=names,
+        rankings={name: known.ranking for name, known in zip(names, categories, strict=True) if known is not None},
         nearest=nearest,
         ranks=target,
         record=int(complete[row]) + 1,
@@ -163,7 +180,7 @@ def subject_page(
     For values given in the order of the page's columns its numbers are those of `verify`: where chance is sampled, the
     page holds the draws of verify's default seed.
     """
-    from rankveil.report.subject import Released, subject_document
+    from rankveil.report.subject import subject_document
 
     table = Table.of(masked, **declared)
     names = table.usable(columns)
@@ -174,7 +191,7 @@ def subject_page(
     stream = Seed.of(0).stream(*CHANCE)
     return subject_document(
         title=title,
-        columns=[Released(name, table.values(name), table.labels(name)) for name in names],
+        columns=[_released(table, name) for name in names],
         # a subset of the columns uses the first of them, as verify draws column by column
         uniform=[stream.random(DRAWS) for _ in names] if sampled else [],
         rules={
@@ -184,16 +201,52 @@ def subject_page(
             "plausible": PLAUSIBLE,
             "approximate": not permutation,
             "decimal": table.decimal,
+            "of_nominal": OF_NOMINAL,
         },
     )
 
 
-def _number(table: Table, name: str, value: Any) -> float:
-    levels = table.labels(name)
+def _released(table: Table, name: str) -> Released:
+    """A column for the page, with what its check needs to know of its categories, or of its dates and times."""
+    from rankveil.report.subject import Released
+
+    values, levels, moments = table.values(name), table.labels(name), table.cells(name).temporal
     if levels:
-        if str(value) not in levels:
-            raise ParameterError(f"column {name}: {value!r} is not among its categories {listing(levels, most=10)}")
-        return float(levels.index(str(value)))
+        known = table.categories(name)
+        tree = known.hierarchy
+        others = () if tree is None else tuple(leaf for leaf in tree.leaves if leaf not in set(levels))
+        apart = None if tree is None else tree.distances([*levels, *others], levels)
+        return Released(name, values, levels, known.ranking, not known.ordered, others, apart)
+    if moments is None or pa.types.is_duration(moments):
+        return Released(name, values)
+    ends = tuple(str(dates.written(float(end), moments)) for end in (np.nanmin(values), np.nanmax(values)))
+    return Released(name, values, clock=dates.clock(moments), ends=(ends[0], ends[1]))
+
+
+def _categories(table: Table, name: str, value: Any) -> Categories | None:
+    """What the values of a column are places of, her own too where only its hierarchy knows it; None for numbers."""
+    if not table.labels(name):
+        return None
+    known = table.categories(name)
+    if str(value) in known.labels or known.hierarchy is None or str(value) not in known.hierarchy:
+        return known
+    return known.extended([str(value)])
+
+
+def _number(table: Table, name: str, value: Any, categories: Categories | None) -> float:
+    if categories is not None:
+        if str(value) not in categories.labels:
+            known = f"{value!r} is not among its categories {listing(categories.labels, most=10)}"
+            if categories.hierarchy is not None:
+                known += f", nor in its hierarchy{categories.hierarchy.suggestion(str(value))}"
+            raise ParameterError(f"column {name}: {known}")
+        return float(categories.values[categories.labels.index(str(value))])
+    moments = table.cells(name).temporal
+    if moments is not None:
+        moment = dates.parsed(value, moments)
+        if moment is None:
+            raise ParameterError(f"column {name}: {value!r} is not a date or time such as {_example(table, name)}")
+        return moment
     text = value.replace(",", ".") if isinstance(value, str) and table.decimal == "," else value
     try:
         number = float(text)
@@ -204,11 +257,18 @@ def _number(table: Table, name: str, value: Any) -> float:
     return number
 
 
+def _example(table: Table, name: str) -> Any:
+    values = table.values(name)
+    return _shown(table, name, float(values[~np.isnan(values)][0]))
+
+
 def _shown(table: Table, name: str, value: float) -> Any:
-    levels = table.labels(name)
+    levels, cells = table.labels(name), table.cells(name)
     if levels:
         return levels[int(value)]
-    return whole(value) if table.cells(name).integral else float(value)
+    if cells.temporal is not None:
+        return dates.written(value, cells.temporal)
+    return whole(value) if cells.integral else float(value)
 
 
 def _match(f: str | int, target: Array, rank_y: Array, linker: Linker, complete: Rows) -> tuple[int, Rows]:

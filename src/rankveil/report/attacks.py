@@ -74,7 +74,9 @@ def attack_sections(
 ) -> list[Section]:
     """The parts of a page that show an attack; which records can be claimed is not for the public."""
     n, claims = content["records"], content["claims"]
-    chart = figures.match_distances(observed, null, n=n, draws=content["draws"], claims=claims, withstands=claims == 0)
+    chart = figures.match_distances(
+        observed, null, n=n, draws=content["draws"], claims=claims, withstands=claims == 0, public=public
+    )
     drawn = "every one" if content["exhaustive"] else "a sample"
     parts = [
         Section(
@@ -82,7 +84,7 @@ def attack_sections(
             "A random record takes each value from another person. When real records find a match no nearer than "
             f"random ones do, a match proves nothing. The random records are {drawn} of all that are possible.",
             charts=[chart],
-            tables=[*_distances(content), Grid(("", "value"), _comparison(content))],
+            tables=[*([] if public else _distances(content)), Grid(("", "value"), _comparison(content))],
         ),
         Section(
             "Which attributes moved least",

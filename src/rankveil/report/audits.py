@@ -9,7 +9,7 @@ from typing import Any
 from rankveil.catalogue import get_measure
 from rankveil.errors import listing
 from rankveil.report import figures
-from rankveil.report.chart import Array
+from rankveil.report.chart import Array, Line
 from rankveil.report.look import number
 from rankveil.report.page import Captioned, Grid, Section, notes_section, render
 
@@ -81,13 +81,11 @@ def audit_sections(content: Mapping[str, Any], pictures: AuditPictures, *, publi
     """The parts of a page that show an audit."""
     parts = []
     if pictures.levels:
-        parts.append(
-            Section(
-                "How far the values moved",
-                "Each curve shows one attribute: the rank changes of its records, sorted from smallest to largest.",
-                charts=[figures.permutation_level(pictures.levels, n=content["records"])],
-            )
-        )
+        chart = figures.permutation_level(pictures.levels, n=content["records"], public=public)
+        told = "Each curve shows one attribute: the rank changes of its records, sorted from smallest to largest."
+        drawn = any(len(curve.x) > 1 for curve in chart.series if isinstance(curve, Line))
+        if drawn:
+            parts.append(Section("How far the values moved", told, charts=[chart]))
     tables = [Grid(*grid[1:], caption=grid[0]) for grid in audit_grids(content)]
     parts.append(Section("Measures", tables=tables, notes=not_applicable(content)))
     parts += _picture_sections(content, pictures, public=public)

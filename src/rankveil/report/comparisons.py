@@ -33,7 +33,9 @@ def compare_sections(content: Mapping[str, Any]) -> list[Section]:
 
 def compare_charts(content: Mapping[str, Any]) -> list[Chart]:
     """The map of risk and utility, when there is something on it."""
-    return [_map(content)] if content["utility"] and any(_places(one) for one in content["methods"]) else []
+    first = content["utility"][:1]
+    known = any(name in place["utility"] for name in first for one in content["methods"] for place in _places(one))
+    return [_map(content)] if known else []
 
 
 def _map(content: Mapping[str, Any]) -> Chart:
@@ -73,7 +75,8 @@ def _places(one: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _what(content: Mapping[str, Any]) -> str:
     attributes = f"{content['records']} records, {len(content['attributes'])} attributes"
-    several = f"means of {content['replicates']} maskings of each random method"
+    count = content["replicates"]
+    several = "one masking of each method" if count == 1 else f"means of {count} maskings of each random method"
     return f"{attributes}; {several}. Methods whose intervals overlap share a rank."
 
 

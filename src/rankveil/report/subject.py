@@ -31,6 +31,18 @@ class Released:
     name: str
     values: Array
     levels: tuple[str, ...] = ()
+    ranking: str = ""
+    """By what the levels are ordered, in words."""
+    nominal: bool = False
+    """Whether the levels have no order of their own."""
+    others: tuple[str, ...] = ()
+    """Categories that were not released and may be hers nevertheless; for them too `apart` must tell."""
+    apart: Array | None = None
+    """How far levels and others (rows) are from the levels, where a hierarchy tells; 1 from each other otherwise."""
+    clock: tuple[str, str, bool] | None = None
+    """For dates and times: date, timestamp or time, the unit (day, s, ms, us, ns) of the numbers, and if in UTC."""
+    ends: tuple[str, str] | None = None
+    """The first and the last date or time, as text."""
 
     @property
     def least(self) -> float:
@@ -39,13 +51,19 @@ class Released:
 
     @property
     def span(self) -> str:
-        """The smallest and the largest value to about six digits, as a hint.
+        """The smallest and the largest value as a hint, numbers to about six digits.
 
         >>> Released("AGE", np.array([81.0, 23.0, np.nan])).span
         '23 to 81'
         """
-        ends = [_shortly(self.least), _shortly(float(np.nanmax(self.values)))]
+        ends = self.ends or (_shortly(self.least), _shortly(float(np.nanmax(self.values))))
         return " to ".join(dict.fromkeys(ends))
+
+    @property
+    def choices(self) -> list[tuple[int, str]]:
+        """Levels to choose from with their places: in their order, or by their labels where they have none."""
+        places = list(enumerate((*self.levels, *self.others)))
+        return sorted(places, key=lambda each: each[1]) if self.nominal else places
 
 
 def subject_document(
@@ -103,7 +121,17 @@ def _allowed(text: str) -> str:
 
 def _packed(column: Released) -> dict[str, Any]:
     kind = _narrowest(column.values)
-    return {"name": column.name, "levels": column.levels, "type": kind, "values": _text(column.values, kind)}
+    packed: dict[str, Any] = {"name": column.name, "levels": column.levels, "type": kind}
+    packed["values"] = _text(column.values, kind)
+    if column.levels:
+        packed |= {"ranking": column.ranking, "nominal": column.nominal, "others": column.others}
+    if column.apart is not None:  # a few different distances, so their places are shorter
+        distances, places = np.unique(column.apart, return_inverse=True)
+        kind = _narrowest(places.astype(np.float64))
+        packed["apart"] = {"distances": distances.tolist(), "type": kind, "places": _text(places.ravel(), kind)}
+    if column.clock is not None:
+        packed["clock"] = dict(zip(("kind", "unit", "utc"), column.clock, strict=True))
+    return packed
 
 
 def _narrowest(values: Array) -> str:
@@ -119,7 +147,7 @@ def _narrowest(values: Array) -> str:
     return "f8"
 
 
-def _text(values: Array, kind: str) -> str:
+def _text(values: NDArray[Any], kind: str) -> str:
     return base64.b64encode(values.astype(f"<{kind}").tobytes()).decode("ascii")
 
 

@@ -17,7 +17,7 @@ from rankveil.errors import RankveilError
 from rankveil.report import interactive
 from rankveil.web import rendering
 from rankveil.web.bench import TABS, Bench
-from rankveil.web.pages import attack, audit, compare, data, mask, release, work
+from rankveil.web.pages import attack, audit, compare, data, delete, mask, release, work
 from rankveil.web.security import Guard
 from rankveil.web.sessions import Sessions
 from rankveil.web.workspace import Workspace
@@ -56,7 +56,7 @@ def make_app(
     app.add_exception_handler(RankveilError, _refused)
     app.state.bench = bench
     app.get("/assets/{name}")(_asset)
-    for module in (data, mask, audit, attack, compare, release, work):
+    for module in (data, mask, audit, attack, compare, release, work, delete):
         app.include_router(module.router(bench))
     return app
 

@@ -7,17 +7,18 @@ from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
-from starlette.datastructures import FormData
+from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse
 
+from rankveil.errors import FileError
 from rankveil.web import rendering
 from rankveil.web.dispatch import Dispatcher
 from rankveil.web.drafts import Drafts
 from rankveil.web.runs import Kind, Run, Runs
 from rankveil.web.security import TooLargeError
-from rankveil.web.sources import Opened, Source, Sources
-from rankveil.web.workspace import Workspace
+from rankveil.web.sources import Opened, Source, Sources, plain_name
+from rankveil.web.workspace import Workspace, write_bytes
 
 TABS = (
     ("data", "Data", ""),
@@ -27,6 +28,8 @@ TABS = (
     ("compare", "Compare", "/compare"),
     ("release", "Release", "/release"),
 )
+TAB_OF = {"mask": "release", "audit": "audit", "attack": "attack", "compare": "compare", "certify": "release"}
+"""The tab of each kind of run."""
 _MOST_FIELDS = 20_000
 
 
@@ -44,6 +47,30 @@ async def _read_form(request: Request) -> AsyncIterator[FormData]:
 
 Form = Annotated[FormData, Depends(_read_form)]
 """What a form sent."""
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A small file that came with a form."""
+
+    name: str
+    content: bytes
+
+    @property
+    def text(self) -> str:
+        """What it says."""
+        try:
+            return self.content.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise FileError(f"{self.name}: is not UTF-8 text") from None
+
+
+def read_upload(form: FormData, field: str) -> Upload | None:
+    """The file that was chosen in a field, or None."""
+    file = form.get(field)
+    if not isinstance(file, UploadFile) or not file.filename:
+        return None
+    return Upload(plain_name(file.filename), file.file.read())
 
 
 @dataclass(frozen=True)
@@ -85,6 +112,27 @@ class Bench:
         """The maskings of a table that are done, the latest first."""
         return [run for run in self.runs.all(source=source.id, kind="mask") if run.status == "done"]
 
+    def work_on(self, source: Source) -> list[Run]:
+        """All runs of a table."""
+        return self.runs.all(source=source.id)
+
+    def delete_table(self, source: Source) -> None:
+        """Delete a table with its plan and all its runs, unless one is under way that needs it."""
+        own = self.work_on(source)
+        others = [run for run in self.runs.all() if run.settings.get("against") == source.id]
+        with self.dispatcher.at_rest([*own, *others]):
+            for run in own:
+                self.runs.remove(run)
+            self.drafts.remove(source.id)
+            self.sources.remove(source)
+
+    def delete_run(self, run: Run) -> None:
+        """Delete a run and what is about its release, unless one of them is under way."""
+        doomed = [run, *self.runs.about(run)]
+        with self.dispatcher.at_rest(doomed):
+            for each in reversed(doomed):
+                self.runs.remove(each)
+
     def ask(
         self,
         kind: Kind,
@@ -93,9 +141,12 @@ class Bench:
         *,
         release: str | None = None,
         after: str | None = None,
+        secret: str | None = None,
     ) -> Run:
-        """Begin a piece of work."""
+        """Begin a piece of work; a secret that it needs lies in its folder and nowhere else."""
         run = self.runs.new(kind, source.id, settings, declared=asdict(source.declared), release=release, after=after)
+        if secret is not None:
+            write_bytes(self.runs.folder(run) / "secret.json", secret.encode("utf-8"))
         return self.dispatcher.submit(run)
 
 

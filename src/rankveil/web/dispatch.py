@@ -8,10 +8,11 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
-from rankveil.errors import FileError
+from rankveil.errors import FileError, ParameterError
 from rankveil.execute import cores
 from rankveil.web.runs import Run, Runs, Status
 from rankveil.web.workspace import write_json
@@ -91,6 +92,22 @@ class Dispatcher:
                 with suppress(OSError):
                     (self._runs.folder(now) / left).unlink()
             self.submit(self._runs.keep(replace(now, status="queued", ended=None)))
+
+    @property
+    def at_work(self) -> frozenset[str]:
+        """The runs that have a process, also one that is just ending."""
+        with self._guard:
+            return frozenset(self._working)
+
+    @contextmanager
+    def at_rest(self, runs: Iterable[Run]) -> Iterator[None]:
+        """Nothing is started meanwhile; an error when one of the runs is under way."""
+        with self._guard:
+            for run in runs:
+                now = self._runs.find(run.id)
+                if run.id in self.at_work or (now is not None and now.under_way):
+                    raise ParameterError("some of its work is under way; cancel it first, or wait until it is done")
+            yield
 
     def _loop(self) -> None:
         while not self._ending:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from rankveil.errors import ParameterError
@@ -74,7 +75,12 @@ class Drafts:
             write_json(self._path(source), {"history": made.history, "at": made.at})
             return made
 
-    def _path(self, source: str) -> Any:
+    def remove(self, source: str) -> None:
+        """Forget the draft of a table."""
+        with self._guard:
+            self._path(source).unlink(missing_ok=True)
+
+    def _path(self, source: str) -> Path:
         return self._workspace.folder("plans", source).with_suffix(".json")
 
 

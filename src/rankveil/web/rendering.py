@@ -11,6 +11,7 @@ from rankveil.report import interactive
 from rankveil.report.chart import Chart
 from rankveil.report.look import number
 from rankveil.report.page import Section
+from rankveil.web.wording import for_page
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -31,6 +32,7 @@ def environment() -> Environment:
     )
     made.filters["moment"] = moment
     made.filters["shown"] = shown
+    made.filters["for_page"] = for_page
     made.globals["draw"] = draw
     return made
 

@@ -136,6 +136,14 @@ class Runs:
             return None
         return path, declared[name]
 
+    def about(self, run: Run) -> list[Run]:
+        """The audits, attacks and certificates of a masking, which mean nothing without it."""
+        return [other for other in self.all(source=run.source) if run.id in (other.release, other.after)]
+
+    def remove(self, run: Run) -> None:
+        """Delete a run and whatever came out of it."""
+        self._workspace.remove("runs", run.id)
+
     def settle(self) -> None:
         """After a restart: what has its result is done, and what was waiting or working was interrupted."""
         for run in self.all():

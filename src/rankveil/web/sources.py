@@ -9,15 +9,21 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from rankveil import datasets, files
 from rankveil.errors import FileError, ParameterError, RankveilError
-from rankveil.files import Dialect, registry
+from rankveil.files import Dialect, databases, registry
+from rankveil.inspection import Inspection, inspect
+from rankveil.manifest import Manifest
 from rankveil.table import Schema, Table
-from rankveil.web.workspace import Workspace, new_id, read_json, write_json
+from rankveil.web.workspace import Workspace, new_id, read_json, write_bytes, write_json
 
+_SETTINGS = {"user", "password", "host", "port", "dbname", "sslmode"}
+"""What an address of a server may set here; others name files of this machine or run on the server."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _LONGEST_NAME = 120
 _KEPT_OPEN = 2
@@ -65,6 +71,8 @@ class Source:
     origin: str
     added: float
     declared: Declared
+    notes: Sequence[str] = ()
+    """What was to be said when it came, and cannot be told from its file."""
 
     @property
     def stem(self) -> str:
@@ -91,20 +99,25 @@ class Opened:
     everything: tuple[str, ...]
     """All its columns, also those left out."""
 
+    @cached_property
+    def seen(self) -> Inspection:
+        """A first look at it, which reads every column."""
+        return inspect(self.table)
 
-def open_table(path: Path, declared: Declared) -> Opened:
-    """Read a file, leave out what is to be left out, and declare the columns."""
+
+def open_table(path: Path, declared: Declared, *, name: str) -> Opened:
+    """Read a file that people know by `name`, leave out what is to be left out, and declare the columns."""
     try:
         loaded = files.load(path)
-    except RankveilError as error:  # people know the file by another name
-        raise type(error)(str(error).replace(f"{path}:", "the file").replace(str(path), "the file")) from None
+    except RankveilError as error:
+        raise type(error)(str(error).replace(str(path), name)) from None
     everything = tuple(loaded.data.column_names)
-    gone = [name for name in declared.left_out if name in everything]
+    gone = [each for each in declared.left_out if each in everything]
     data = loaded.data.drop_columns(gone) if gone else loaded.data
     table = Table(
         data, schema=declared.schema(data.column_names), decimal=loaded.dialect.decimal if loaded.dialect else "."
     )
-    return Opened(table, loaded.dialect, loaded.notes, everything)
+    return Opened(table, loaded.dialect, tuple(note.replace(str(path), name) for note in loaded.notes), everything)
 
 
 def plain_name(given: str) -> str:
@@ -146,35 +159,59 @@ class Sources:
 
     def opened(self, source: Source) -> Opened:
         """The table itself; the last ones stay in memory."""
-        stamp = (self._workspace.folder("data", source.id) / "meta.json").stat().st_mtime_ns
-        key = (source.id, stamp)
         with self._guard:
+            key = self._key(source)
             if key not in self._open:
-                made = open_table(self.path(source), source.declared)
-                self._open = {other: kept for other, kept in self._open.items() if other[0] != source.id}
-                while len(self._open) >= _KEPT_OPEN:
-                    self._open.pop(next(iter(self._open)))
-                self._open[key] = made
+                self._keep_open(key, open_table(self.path(source), source.declared, name=source.name))
             return self._open[key]
 
+    def _key(self, source: Source) -> tuple[str, int]:
+        """Another one after every change of what is declared."""
+        return source.id, (self._workspace.folder("data", source.id) / "meta.json").stat().st_mtime_ns
+
+    def _keep_open(self, key: tuple[str, int], opened: Opened) -> None:
+        self._open = {other: kept for other, kept in self._open.items() if other[0] != key[0]}
+        while len(self._open) >= _KEPT_OPEN:
+            self._open.pop(next(iter(self._open)))
+        self._open[key] = opened
+
+    def manifest(self, source: Source) -> Manifest | None:
+        """The manifest that came with a table, when it is a release that was made elsewhere."""
+        try:
+            text = (self._workspace.folder("data", source.id) / "manifest.json").read_text(encoding="utf-8")
+        except OSError:
+            return None
+        return Manifest.from_json(text)
+
     def add(
-        self, name: str, fill: Callable[[Path], object], *, origin: str, declared: Declared | None = None
+        self,
+        name: str,
+        fill: Callable[[Path], object],
+        *,
+        origin: str,
+        declared: Declared | None = None,
+        manifest: bytes | None = None,
+        notes: Sequence[str] = (),
     ) -> Source:
-        """A new table, whose file `fill` writes; one that cannot be read is refused and not kept."""
+        """A new table, whose file `fill` writes, perhaps with its manifest; what cannot be read is refused."""
         name = plain_name(name)
         registry.reader(name)  # refuses an ending that nothing reads
         id = new_id()
         folder = self._workspace.folder("data", id)
         folder.mkdir(mode=0o700)
-        source = Source(id, name, f"table{registry.ending_of(name)}", origin, time.time(), declared or Declared())
+        source = Source(
+            id, name, f"table{registry.ending_of(name)}", origin, time.time(), declared or Declared(), tuple(notes)
+        )
         try:
             path = folder / source.file
             fill(path)
             os.chmod(path, 0o600)
-            opened = open_table(path, source.declared)
+            opened = open_table(path, source.declared, name=name)
             if len(opened.table) == 0:
                 raise ParameterError("the table has no records")
-            self._write(source)
+            if manifest is not None:
+                write_bytes(folder / "manifest.json", _checked(manifest, records=len(opened.table)))
+            self._write(source, opened)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -207,20 +244,69 @@ class Sources:
         if name not in self.inbox():
             raise ParameterError("there is no such file in the inbox")
         origin = self._workspace.root / "inbox" / name
-        return self.add(name, lambda path: shutil.copyfile(origin, path), origin="inbox")
+        beside = origin.with_name(f"{name}.manifest.json")
+        manifest = beside.read_bytes() if beside.is_file() and not beside.is_symlink() else None
+        return self.add(name, lambda path: shutil.copyfile(origin, path), origin="inbox", manifest=manifest)
+
+    def add_database(self, url: str) -> Source:
+        """A copy of a table of a server, or of a database file in the inbox; the address itself is not kept."""
+        if registry.database(url) is None:
+            examples = "postgresql://user:password@host/database?table=name, or sqlite:///file.db?table=name"
+            raise ParameterError(f"this is not the address of a table; write it like {examples}")
+        address, folder = databases.parse(url), f"{quote(str(self._workspace.root / 'inbox'))}/"
+        if address.file:
+            url = f"{address.scheme}:///{folder}{quote(self._database_file(address.file))}?{url.partition('?')[2]}"
+        elif not set(address.settings) <= _SETTINGS:
+            raise ParameterError(f"the address may set only {', '.join(sorted(_SETTINGS))} and table here")
+        try:
+            loaded = files.load(url)
+        except RankveilError as error:
+            raise type(error)(str(error).replace(folder, "")) from None
+        name = re.sub(r"[^\w.-]+", "_", address.table).strip("._") or "table"
+        notes = [note.replace(folder, "") for note in loaded.notes]
+        return self.add(f"{name}.parquet", lambda path: files.save(loaded.data, path), origin="database", notes=notes)
+
+    def _database_file(self, name: str) -> str:
+        """The name of a file in the inbox; no other file of this machine is opened."""
+        path = self._workspace.root / "inbox" / plain_name(name)
+        if path.is_symlink() or not path.is_file():
+            raise ParameterError("there is no such file in the inbox; put the database there first")
+        return path.name
 
     def declare(self, source: Source, declared: Declared) -> Source:
         """Other declarations, unless they do not fit the table."""
-        opened = open_table(self.path(source), declared)
+        opened = open_table(self.path(source), declared, name=source.name)
         for name in declared.kinds:
             if name in opened.table.names and opened.table.cells(name).kind != "nominal":
                 opened.table.values(name)
         made = replace(source, declared=declared)
-        self._write(made)
+        self._write(made, opened)
         return made
 
-    def _write(self, source: Source) -> None:
-        write_json(self._workspace.folder("data", source.id) / "meta.json", asdict(source))
+    def remove(self, source: Source) -> None:
+        """Delete a table."""
+        with self._guard:
+            self._open = {key: kept for key, kept in self._open.items() if key[0] != source.id}
+            self._workspace.remove("data", source.id)
+
+    def _write(self, source: Source, opened: Opened) -> None:
+        opened.seen  # noqa: B018 - here a person waits for a table to be read, and the page that follows is quick
+        with self._guard:
+            write_json(self._workspace.folder("data", source.id) / "meta.json", asdict(source))
+            self._keep_open(self._key(source), opened)
+
+
+def _checked(manifest: bytes, *, records: int) -> bytes:
+    """A manifest that is one, and of a release of so many records."""
+    try:
+        told = Manifest.from_json(manifest.decode("utf-8-sig")).content
+    except UnicodeDecodeError:
+        raise FileError("this is not a manifest: it is not UTF-8 text") from None
+    if told.get("records", {}).get("out") != records:
+        raise FileError(
+            f"this is the manifest of another release: the table has {records} records, and it tells others"
+        )
+    return manifest.decode("utf-8-sig").encode("utf-8")
 
 
 def _can_be_picked(entry: os.DirEntry[str]) -> bool:
@@ -237,4 +323,5 @@ def _source(id: str, meta: Mapping[str, Any]) -> Source:
         origin=str(meta["origin"]),
         added=float(meta["added"]),
         declared=Declared.of(meta["declared"]),
+        notes=tuple(meta.get("notes", ())),
     )

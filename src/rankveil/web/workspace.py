@@ -16,6 +16,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +29,7 @@ Room = Literal["data", "plans", "runs", "inbox"]
 
 _ID = re.compile(r"[0-9a-f]{16}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
+_GONE = ".gone-"
 
 
 def new_id() -> str:
@@ -73,8 +75,29 @@ class Workspace:
         """What there is in a room."""
         return [name for name in os.listdir(self.root / room) if is_id(name)]
 
+    def remove(self, room: Room, id: str) -> None:
+        """Delete the folder of a thing for good; once it is gone under its name, it is nowhere half there."""
+        aside = self.root / room / f"{_GONE}{new_id()}"
+        try:
+            os.replace(self.folder(room, id), aside)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise FileError(f"it cannot be deleted: {(error.strerror or 'the system refused').lower()}") from None
+        shutil.rmtree(aside, ignore_errors=True)
+
+    def _sweep(self) -> None:
+        """Delete what an earlier server had begun to delete."""
+        for room in ("data", "runs"):
+            for left in (self.root / room).glob(f"{_GONE}*"):
+                shutil.rmtree(left, ignore_errors=True)
+
     def hold(self) -> None:
         """Take the workspace for this process until it ends; an error when another one has it."""
+        self._lock_it()
+        self._sweep()
+
+    def _lock_it(self) -> None:
         try:
             import fcntl
         except ImportError:  # a system without such locks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,20 @@ _MOST_RECORDS = 2000
 _DRAWN_POINTS = 1001
 _MOST_BARS = 30
 _BINS = 40
+_LEVEL_BINS = 20
+_REACHES = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+"""Where the axis of a public curve may end, in per cent: it must not end at somebody's own rank change."""
+
+PUBLIC = 10
+"""The fewest records that a point or a bar of a public page stands for."""
 
 
-def permutation_level(levels: Mapping[str, Array], *, n: int, title: str | None = None) -> Chart:
+def permutation_level(levels: Mapping[str, Array], *, n: int, title: str | None = None, public: bool = False) -> Chart:
     """Per attribute the rank changes |rank(x_i) - rank(y_i)| of its records, sorted.
 
     Source: figures 1 to 3 of masking-as-permutation. The default title names the attributes
     that moved most and least, their mean as a percentage of n - 1, n the records that have the attribute.
+    A `public` one tells no single record's rank change: its curves go through the ends of bins.
 
     >>> import numpy as np
     >>> permutation_level({"A": np.array([2.0, 0.0, 2.0]), "B": np.zeros(3)}, n=3).title
@@ -31,6 +39,8 @@ def permutation_level(levels: Mapping[str, Array], *, n: int, title: str | None 
     if not levels:
         raise ParameterError("permutation level: there is no attribute to draw; give at least one")
     curves = {name: _distances(values, what=f"attribute {name}") for name, values in levels.items()}
+    if public:
+        return _public_level(curves, n=n, title=title)
     series = []
     for name, curve in curves.items():
         drawn = _positions(curve.size)
@@ -43,6 +53,41 @@ def permutation_level(levels: Mapping[str, Array], *, n: int, title: str | None 
         note=_level_note(curves, n=n),
         kind="permutation_level",
     )
+
+
+def _public_level(curves: Mapping[str, Array], *, n: int, title: str | None) -> Chart:
+    told = f"A curve goes from bin to bin and ends before the last one; every bin holds at least {PUBLIC} records."
+    return Chart(
+        title=_level_title(curves) if title is None else title,
+        x_label="Share of the records, sorted by rank change (%)",
+        y_label="Rank change at most, % of n - 1",
+        series=[_through_bins(name, curve) for name, curve in curves.items()],
+        note=f"{_level_sizes(curves, n=n)} {told}",
+        kind="permutation_level",
+    )
+
+
+def _through_bins(name: str, curve: Array) -> Line:
+    """How many records moved by at most so much, at the ends of bins; where the last bin ends is not told."""
+    if not curve.any():
+        return Line(name, x=[0.0, 100.0], y=[0.0, 0.0])
+    moved = 100 * curve / max(curve.size - 1, 1)
+    reach = next(end for end in _REACHES if moved[-min(PUBLIC, moved.size)] <= end)
+    ends = reach * np.arange(_LEVEL_BINS + 1) / _LEVEL_BINS
+    counts = np.searchsorted(moved, ends, side="right")
+    cuts = _cuts(counts, total=curve.size)
+    return Line(name, x=[0.0, *(100 * counts[cuts] / curve.size)], y=[0.0, *ends[cuts]])
+
+
+def _cuts(counts: NDArray[np.intp], *, total: int) -> list[int]:
+    """Where to cut records of whom so many lie before each place: enough of them between two cuts and at the ends."""
+    cuts: list[int] = []
+    before = 0
+    for place, count in enumerate(counts.tolist()):
+        if count - before >= PUBLIC and total - count >= PUBLIC:
+            cuts.append(place)
+            before = count
+    return cuts
 
 
 def _positions(size: int) -> NDArray[np.int64]:
@@ -67,19 +112,23 @@ def _level_title(curves: Mapping[str, Array]) -> str:
 
 
 def _level_note(curves: Mapping[str, Array], *, n: int) -> str:
-    parts = [f"n = {n} records."]
-    sizes = {name: curve.size for name, curve in curves.items()}
-    if set(sizes.values()) != {n}:
-        parts.append("Records compared: " + "; ".join(f"{name}: {size}" for name, size in sizes.items()) + ".")
+    parts = [_level_sizes(curves, n=n)]
     if len(curves) <= 6:
         largest = "; ".join(f"{name}: {number(float(curve[-1]))}" for name, curve in curves.items())
         parts.append(f"Largest rank change: {largest}.")
-    if max(sizes.values()) > _MOST_RECORDS:
+    if max(curve.size for curve in curves.values()) > _MOST_RECORDS:
         parts.append(
             f"Curves of more than {_MOST_RECORDS} records are drawn at {_DRAWN_POINTS} of them, evenly "
             "spaced in the sorted order, smallest and largest included."
         )
     return " ".join(parts)
+
+
+def _level_sizes(curves: Mapping[str, Array], *, n: int) -> str:
+    sizes = {name: curve.size for name, curve in curves.items()}
+    if set(sizes.values()) == {n}:
+        return f"n = {n} records."
+    return f"n = {n} records. Records compared: " + "; ".join(f"{name}: {size}" for name, size in sizes.items()) + "."
 
 
 def match_distances(
@@ -91,11 +140,13 @@ def match_distances(
     claims: int,
     withstands: bool,
     title: str | None = None,
+    public: bool = False,
 ) -> Chart:
     """The match distances of the real records beside those of random records.
 
     `observed` holds a distance per record; `null` the share of the random records at each
     distance, as a mapping or as (distances, shares). Source: figures 1 to 3 of new-directions.
+    A `public` one tells no single record's distance: every bar stands for several.
 
     >>> import numpy as np
     >>> null = {0.0: 0.25, 1.0: 0.75}
@@ -116,7 +167,13 @@ def match_distances(
     if real.size != n:
         note.append(f"A match distance is known for {real.size} of the real records.")
     series: list[Bars] | list[Line]
-    if support.size <= _MOST_BARS:
+    if public:
+        series = _public_bars(names, real, at, shares)
+        note.append(
+            f"A bar holds distances above its first number and up to its second, and at least {PUBLIC} real records."
+        )
+        y_label = "Share of records"
+    elif support.size <= _MOST_BARS:
         ticks, complete = _ticks(support)
         labels = [f"{tick:.10g}" for tick in ticks]
         heights = (_spread(ticks, real_at, counts / real.size), _spread(ticks, at, shares))
@@ -142,6 +199,21 @@ def match_distances(
         note=" ".join(note),
         kind="match_distances",
     )
+
+
+def _public_bars(names: tuple[str, str], real: Array, at: Array, shares: Array) -> list[Bars]:
+    """Bars between distances of random records, each with several real records."""
+    order = np.argsort(at)
+    at, upto = at[order], np.cumsum(shares[order])
+    counts = np.searchsorted(real, at, side="right")
+    cuts = _cuts(counts, total=real.size)
+    every = len(cuts) // _MOST_BARS + 1
+    cuts = cuts[every - 1 :: every]
+    labels = [f"{at[place]:.10g}" for place in cuts]
+    spans = [f"{low} to {high}" for low, high in pairwise(labels)]
+    texts = [f"up to {labels[0]}", *spans, f"above {labels[-1]}"] if labels else ["any"]
+    heights = (np.append(counts[cuts], real.size) / real.size, np.append(upto[cuts], 1.0))
+    return [Bars(name, texts, np.diff(each, prepend=0.0).tolist()) for name, each in zip(names, heights, strict=True)]
 
 
 def _match_title(*, n: int, claims: int) -> str:

@@ -5,6 +5,8 @@
 const rankveil = (() => {
   const ARRAYS = { i1: Int8Array, i2: Int16Array, i4: Int32Array, f4: Float32Array, f8: Float64Array };
   const SLICE = 20; // milliseconds of work before the page may draw and answer again
+  const DAY = 86400000; // milliseconds
+  const PER_SECOND = { s: 1, ms: 1e3, us: 1e6, ns: 1e9 };
   const LEAF = 16; // records of a leaf of the search tree
   const NOTHING = { count: 0, first: 0, above: 0, squares: 0 };
 
@@ -216,6 +218,21 @@ const rankveil = (() => {
     return best;
   }
 
+  // How far the category of one place is from the levels, by the hierarchy: places among a few different distances.
+  function apartOf(column) {
+    if (!column.apart) return null;
+    if (!column.apart.decoded) column.apart.decoded = decoded(column.apart.places, column.apart.type);
+    const places = column.apart.decoded, wide = column.levels.length;
+    return (from, to) => places[from * wide + to];
+  }
+
+  // The place of the different category closest to one by the hierarchy, the first of several.
+  function nearestInMeaning(distinct, from, apart) {
+    let best = 0;
+    for (let k = 1; k < distinct.length; k++) if (apart(from, distinct[k]) < apart(from, distinct[best])) best = k;
+    return best;
+  }
+
   // The place of the different value closest to x, the smaller one when two are equally close.
   function nearest(distinct, x) {
     const above = Math.min(lowerBound(distinct, x), distinct.length - 1);
@@ -308,10 +325,10 @@ const rankveil = (() => {
   }
 
   // The diversity of the released values whose rank is within a reach of a rank.
-  function diversityOf(column, rank, reach) {
+  function diversityOf(column, given, rank, reach) {
     const first = lowerBound(column.ranks, rank - reach), last = upperBound(column.ranks, rank + reach);
     return {
-      variance: variance(column, first, last),
+      variance: given.nominal ? meanMarginality(column, given, first, last) : variance(column, first, last),
       distinct: last - first,
       entropy: entropy(column, first, last),
       closeness: closeness(column, first, last),
@@ -328,6 +345,22 @@ const rankveil = (() => {
       sum += column.counts[k] * Math.log(column.counts[k]);
     }
     return Math.max(Math.log(size) - (sum - before) / size, 0);
+  }
+
+  // The mean over the values of the sum of their distances to each other; the pairs at each distance are counted first.
+  function meanMarginality(column, given, first, last) {
+    const { counts, distinct } = column;
+    const apart = apartOf(given);
+    const pairs = new Float64Array(apart ? given.apart.distances.length : 0);
+    let size = 0, alike = 0, total = 0;
+    for (let a = first; a < last; a++) {
+      size += counts[a];
+      alike += counts[a] * counts[a];
+      if (apart) for (let b = first; b < last; b++) pairs[apart(distinct[a], distinct[b])] += counts[a] * counts[b];
+    }
+    if (!apart) return size - alike / size; // 1 for each two different categories
+    pairs.forEach((many, place) => { total += given.apart.distances[place] * many; });
+    return total / size;
   }
 
   // Joined from stretches of 1, 2, 4, ... values: running sums would lose what values at 1e9 differ by.
@@ -401,14 +434,54 @@ const rankveil = (() => {
   }
 
   function asNumber(column, value) {
-    const number = column.levels.length ? column.levels.indexOf(value) : value;
-    if (number < 0 && column.levels.length) throw new Error(`column ${column.name}: not one of its levels`);
+    let number = value;
+    if (column.levels.length) {
+      number = [...column.levels, ...column.others].indexOf(value);
+      if (number < 0) throw new Error(`column ${column.name}: not one of its levels`);
+    } else if (column.clock) {
+      number = momentIn(value, column.clock);
+    }
     if (!Number.isFinite(number)) throw new Error(`column ${column.name}: not a number`);
     return number;
   }
 
   function shown(column, value) {
+    if (column.clock && !Number.isNaN(value)) return momentText(value, column.clock);
     return column.levels.length ? column.levels[value] : value;
+  }
+
+  // The number that stands for a date or time such as 2024-01-31 or 2024-01-31 23:59:30, or NaN.
+  function momentIn(text, { kind, unit, utc }) {
+    const form = /^(?:(\d{4}-\d\d-\d\d))?(?:[ T]?(\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?)?(Z|[+-]\d\d(?::?\d\d)?)?$/;
+    const [whole, day, time, seconds, fraction, zone] = form.exec(String(text).trim()) ?? [];
+    const wants = { date: [true, false], timestamp: [true, Boolean(time)], time: [false, true] }[kind];
+    if (!whole || Boolean(day) !== wants[0] || Boolean(time) !== wants[1] || Boolean(zone) !== utc) return NaN;
+    if (day && time && !" T".includes(whole[10])) return NaN;
+    const clear = `${day ?? "1970-01-01"}T${time ?? "00:00"}:${seconds ?? "00"}`;
+    const milliseconds = Date.parse(`${clear}Z`);
+    // there is no 30 February, though a browser may know one
+    if (Number.isNaN(milliseconds) || new Date(milliseconds).toISOString().slice(0, 19) !== clear) return NaN;
+    if (unit === "day") return milliseconds / DAY;
+    const [, sign, hours, minutes] = /^([+-])(\d\d):?(\d\d)?$/.exec(zone ?? "") ?? [];
+    const offset = hours ? Number(`${sign}1`) * (60 * Number(hours) + Number(minutes ?? 0)) : 0;
+    const perSecond = PER_SECOND[unit], digits = Math.round(Math.log10(perSecond));
+    if (fraction && fraction.length > digits) return NaN; // finer than the column
+    return (milliseconds / 1000 - 60 * offset) * perSecond + (fraction ? Number(fraction.padEnd(digits, "0")) : 0);
+  }
+
+  function momentText(value, { kind, unit, utc }) {
+    if (unit === "day") return new Date(DAY * value).toISOString().slice(0, 10);
+    const perSecond = PER_SECOND[unit], digits = Math.round(Math.log10(perSecond));
+    const seconds = Math.floor(value / perSecond), rest = Math.round(value - seconds * perSecond);
+    const iso = new Date(1000 * seconds).toISOString();
+    if (kind === "date") return iso.slice(0, 10);
+    const fraction = digits > 0 ? `.${String(rest).padStart(digits, "0")}` : "";
+    return (kind === "time" ? "" : `${iso.slice(0, 10)} `) + iso.slice(11, 19) + fraction + (utc ? "Z" : "");
+  }
+
+  // Names for a sentence, the first five and how many more.
+  function listing(names) {
+    return names.length <= 5 ? names.join(", ") : `${names.slice(0, 5).join(", ")} and ${names.length - 5} more`;
   }
 
   // The check of a record {name: number or level}; the answer has the form of `rankveil verify --json`.
@@ -419,7 +492,10 @@ const rankveil = (() => {
     const mine = columns.map((column) => asNumber(column, record[column.name]));
     const view = await viewOf(columns, pause);
     const { sorted, rows } = view;
-    const where = sorted.map((column, j) => nearest(column.distinct, mine[j]));
+    const where = sorted.map(({ distinct }, j) => {
+      const apart = apartOf(columns[j]);
+      return apart ? nearestInMeaning(distinct, mine[j], apart) : nearest(distinct, mine[j]);
+    });
     const target = sorted.map((column, j) => column.ranks[where[j]]);
     const { chosen, found } = match(view, target, f);
     const d = sorted.map((column, j) => Math.abs(column.rankOf[chosen] - target[j]));
@@ -427,13 +503,17 @@ const rankveil = (() => {
     if (rows.length < released.records) {
       notes.push(`${released.records - rows.length} released records have missing values there and are left out`);
     }
+    const nominal = columns.filter((column) => column.nominal).map((column) => column.name);
+    if (nominal.length) {
+      notes.push(...released.of_nominal.map((note) => `${note} (${listing(nominal)})`));
+    }
     if (!view.chance) view.chance = await byChance(view, pause);
     const chance = view.chance;
     if (released.approximate) {
       notes.push("the chance check is approximate: the release is not known to be a pure permutation");
     }
     if (!chance.exhaustive) notes.push(`chance is a seeded sample of ${chance.total} random records`);
-    const around = sorted.map((column, j) => diversityOf(column, target[j], d[j]));
+    const around = sorted.map((column, j) => diversityOf(column, columns[j], target[j], d[j]));
     const diversity = {};
     for (const criterion of ["variance", "distinct", "entropy", "closeness"]) {
       diversity[criterion] = around.map((one) => {
@@ -447,6 +527,7 @@ const rankveil = (() => {
     return {
       schema: released.schema,
       attributes: columns.map((column) => column.name),
+      rankings: Object.fromEntries(columns.filter(({ levels }) => levels.length).map((one) => [one.name, one.ranking])),
       f: String(f),
       nearest: sorted.map((column, j) => shown(columns[j], column.distinct[where[j]])),
       ranks: target,
@@ -475,5 +556,5 @@ const rankveil = (() => {
     });
   }
 
-  return { released, check, recordOf };
+  return { released, check, recordOf, momentIn };
 })();

@@ -1,7 +1,7 @@
 // What the subject sees: her values are read from the form, checked, and answered in words, tables and a picture.
 "use strict";
 (() => {
-  const { released, check, recordOf } = rankveil;
+  const { released, check, recordOf, momentIn } = rankveil;
   const DASH = "\u2013";
   const LISTED = 20; // equally near records that are named
   const BARS = 40;
@@ -36,6 +36,22 @@
     const number = Number(plain.replace(",", "."));
     if (!Number.isFinite(number)) throw new Error("This number is too large.");
     return number;
+  }
+
+  // A date or time as it was typed, if there is one like it.
+  function momentTyped(text, clock) {
+    const { kind, utc } = clock;
+    if (Number.isNaN(momentIn(text, clock))) {
+      const example = { date: "2024-01-31", timestamp: "2024-01-31 23:59:30", time: "23:59:30" }[kind];
+      throw new Error(`Write it as in ${example}${utc ? "Z or with its offset, as in +01:00" : ""}.`);
+    }
+    return text;
+  }
+
+  // What a field's text means: a level by its place, a date or time, or a number.
+  function meant(column, text) {
+    if (column.levels.length) return [...column.levels, ...column.others][Number(text)];
+    return column.clock ? momentTyped(text, column.clock) : numberIn(text);
   }
 
   function mark(input, problem) {
@@ -73,8 +89,7 @@
       const text = input.value.trim();
       mark(input, "");
       if (text === "") continue;
-      const value = column.levels.length ? column.levels[Number(text)] : tried(input, () => numberIn(text));
-      values.push([column.name, value]);
+      values.push([column.name, tried(input, () => meant(column, text))]);
     }
     const f = tried(element("record"), chosenF);
     if (values.length === 0) mark(fields[0].input, "Fill in at least one value.");

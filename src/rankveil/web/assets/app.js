@@ -27,7 +27,7 @@
   var upload = document.querySelector("form[data-limit]");
   if (upload) {
     upload.addEventListener("submit", function (event) {
-      var file = upload.querySelector("input[type=file]").files[0];
+      var file = upload.querySelector("input[name=file]").files[0];
       var told = upload.querySelector("[data-told]");
       if (file && file.size > Number(upload.dataset.limit)) {
         event.preventDefault();

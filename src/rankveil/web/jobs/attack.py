@@ -34,7 +34,9 @@ def attack_release(job: Job) -> None:
     job.add("attack.json", json.dumps(plain(content)))
     job.show(attack_sections(content, made.matches.distance, (made.null.values, made.null.shares)))
     outputs = {
-        "internal.html": output("The internal report", f"{stem}-attack-internal.html", private=True, text="everything"),
+        "internal.html": output(
+            "The internal attack report", f"{stem}-attack-internal.html", private=True, text="everything"
+        ),
         "attack.json": output("All links", f"{stem}-attack.json", private=True, text="for other programs"),
     }
     told = {"words": attack_words(content), "withstands": made.withstands, "command": shlex.join(words)}

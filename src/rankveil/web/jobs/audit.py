@@ -50,7 +50,9 @@ def audit_release(job: Job) -> None:
         "report.html": output(
             "The audit report", f"{stem}-audit.html", private=False, text="the public form: nothing of single records"
         ),
-        "internal.html": output("The internal report", f"{stem}-audit-internal.html", private=True, text="everything"),
+        "internal.html": output(
+            "The internal audit report", f"{stem}-audit-internal.html", private=True, text="everything"
+        ),
         "audit.json": output("All numbers", f"{stem}-audit.json", private=True, text="for other programs"),
     }
     job.finish({"words": audit_words(content), "ok": made.ok, "command": command}, outputs)

@@ -46,7 +46,7 @@ def compare_methods(job: Job) -> None:
         sweep=at is None,
         target=settings.get("target") or None,
         state=state,
-        resume=True,
+        resume=state.exists(),
         progress=told,
         **asked,
     )
@@ -59,6 +59,7 @@ def compare_methods(job: Job) -> None:
     words += ["--replicates", str(asked["replicates"])]
     for id, given in asked["parameters"].items():
         words += ["--set", ",".join(f"{id}.{name}={value}" for name, value in given.items())]
+    words += ["--target", settings["target"]] if settings.get("target") else []
     words += ["--columns", ",".join(asked["columns"])] if asked["columns"] else []
     words += repeat.flags(Declared.of(job.run.declared))
     made.report(job.folder / "internal.html", command=shlex.join(words))
@@ -72,7 +73,7 @@ def compare_methods(job: Job) -> None:
     job.show(sections)
     outputs = {
         "internal.html": output(
-            "The internal report", f"{source.stem}-compare-internal.html", private=True, text="everything"
+            "The internal comparison report", f"{source.stem}-compare-internal.html", private=True, text="everything"
         ),
         "compare.json": output("All numbers", f"{source.stem}-compare.json", private=True, text="for other programs"),
     }

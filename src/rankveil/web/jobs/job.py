@@ -67,7 +67,8 @@ class Job:
     def original(self) -> Opened:
         """The table, with what was declared of it when the run was asked for."""
         self.progress.stage("reading the table")
-        return open_table(self.sources.path(self.source(self.run.source)), Declared.of(self.run.declared))
+        source = self.source(self.run.source)
+        return open_table(self.sources.path(source), Declared.of(self.run.declared), name=source.name)
 
     def add(self, name: str, content: str) -> None:
         """Write an output."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import rankveil as rv
 from rankveil.errors import FileError
+from rankveil.manifest import fingerprint
 from rankveil.table import Table
 from rankveil.web import repeat
 from rankveil.web.jobs.job import Job
 from rankveil.web.jobs.names import names_of
-from rankveil.web.sources import Declared, open_table
+from rankveil.web.sources import Declared, Opened, open_table
 
 
 @dataclass(frozen=True)
@@ -25,36 +27,72 @@ class Pair:
     command: list[str]
 
 
+@dataclass(frozen=True)
+class _Release:
+    """A release, how its records belong to those of the original, and how a command says that."""
+
+    name: str
+    opened: Opened
+    matching: dict[str, Any]
+    told: list[str]
+    notes: list[str]
+
+
 def pair_of(job: Job) -> Pair:
     """Original and release as a run asks for them."""
-    settings, source = job.run.settings, job.source(job.run.source)
     first = job.original()
-    declared = Declared.of(job.run.declared)
-    matching: dict[str, Any] = {"columns": tuple(settings["columns"]) if settings.get("columns") else None}
-    told: list[str] = []
-    if job.run.release is not None:
-        run = job.runs.find(job.run.release)
-        if run is None or run.status != "done":
-            raise FileError("the masking is not in the workspace any more")
-        path = job.runs.folder(run) / job.runs.result(run)["content"]["masked"]
-        second = open_table(path, Declared.of(run.declared))
-        name = names_of(source).masked
-        if job.runs.result(run)["content"]["mapping"] == "none":
-            matching["mapping"] = False
-            told.append("--no-mapping")
-        elif job.runs.result(run)["content"]["mapping"] == "reordered":
-            matching["secret"] = rv.Secret.from_json((job.runs.folder(run) / "secret.json").read_text("utf-8"))
-            told += ["--secret", names_of(source).secret]
-    else:
-        other = job.source(settings["against"])
-        second, name = open_table(job.sources.path(other), declared), other.name
-        if settings.get("key"):
-            matching["key"] = settings["key"]
-            told += ["--key", settings["key"]]
-        if settings.get("no_mapping"):
-            matching["mapping"] = False
-            told.append("--no-mapping")
-    if matching["columns"]:
-        told += ["--columns", ",".join(matching["columns"])]
-    words = ["rankveil", job.run.kind, source.name, name, *told, *repeat.flags(declared)]
-    return Pair(first.table, second.table, matching, [*first.notes, *second.notes], words)
+    release = _of_workspace(job) if job.run.release is not None else _made_elsewhere(job, first.table)
+    columns = tuple(job.run.settings.get("columns") or ()) or None
+    told = [*release.told, "--columns", ",".join(columns)] if columns else release.told
+    source, flags = job.source(job.run.source), repeat.flags(Declared.of(job.run.declared))
+    return Pair(
+        first.table,
+        release.opened.table,
+        {"columns": columns, **release.matching},
+        [*first.notes, *release.opened.notes, *release.notes],
+        ["rankveil", job.run.kind, source.name, release.name, *told, *flags],
+    )
+
+
+def _of_workspace(job: Job) -> _Release:
+    """What a masking of this workspace made; its secret is there too."""
+    run = job.runs.find(job.run.release or "")
+    if run is None or run.status != "done":
+        raise FileError("the masking is not in the workspace any more")
+    folder, content, names = job.runs.folder(run), job.runs.result(run)["content"], names_of(job.source(run.source))
+    opened = open_table(folder / content["masked"], Declared.of(run.declared), name=names.masked)
+    if content["mapping"] == "none":
+        return _Release(names.masked, opened, {"mapping": False}, ["--no-mapping"], [])
+    if content["mapping"] == "reordered":
+        return _Release(names.masked, opened, {"secret": _secret(folder)}, ["--secret", names.secret], [])
+    return _Release(names.masked, opened, {}, [], [])
+
+
+def _made_elsewhere(job: Job, original: Table) -> _Release:
+    """Another table of the workspace, with what was said of its records."""
+    settings, other = job.run.settings, job.source(job.run.settings["against"])
+    opened = open_table(job.sources.path(other), Declared.of(job.run.declared), name=other.name)
+    notes = list(settings.get("notes", ()))
+    if settings.get("key"):
+        return _Release(other.name, opened, {"key": settings["key"]}, ["--key", settings["key"]], notes)
+    if settings.get("no_mapping"):
+        return _Release(other.name, opened, {"mapping": False}, ["--no-mapping"], notes)
+    if (job.folder / "secret.json").exists():
+        secret = _secret(job.folder)
+        told = ["--secret", f"{other.name}.secret.json"]
+        return _Release(other.name, opened, {"secret": secret}, told, [*notes, *_doubts(secret, original)])
+    return _Release(other.name, opened, {}, [], notes)
+
+
+def _secret(folder: Path) -> rv.Secret:
+    return rv.Secret.from_json((folder / "secret.json").read_text("utf-8"))
+
+
+def _doubts(secret: rv.Secret, original: Table) -> list[str]:
+    """Why a secret may not be that of the release."""
+    notes = []
+    if fingerprint(original) != secret.fingerprint:
+        notes.append("the secret was made for another original, or for this one with other columns or missing values")
+    if secret.order is None:
+        notes.append("the secret holds no mapping: the rows of that release were not reordered")
+    return notes

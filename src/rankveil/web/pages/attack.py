@@ -28,18 +28,18 @@ def router(bench: Bench) -> APIRouter:
     def ask(id: str, form: Form) -> Response:
         source = bench.source(id)
         try:
-            release, settings = pairs.read_release(bench, source, form)
+            chosen = pairs.read_release(bench, source, form)
             draws = forms.read_number(
                 form, "draws", whole=True, least=1, most=_MOST_DRAWS, what="the number of random records"
             )
-            settings |= {
+            settings = chosen.settings | {
                 "draws": int(draws),
                 "subsets": bool(form.get("subsets")),
                 "columns": pairs.read_columns(bench, source, form),
             }
         except RankveilError as error:
             return _page(bench, source, error=str(error), given=form)
-        return go(f"/runs/{bench.ask('attack', source, settings, release=release).id}")
+        return go(f"/runs/{bench.ask('attack', source, settings, **chosen.asked).id}")
 
     return routes
 

@@ -36,10 +36,10 @@ def router(bench: Bench) -> APIRouter:
     def ask(id: str, form: Form) -> Response:
         source = bench.source(id)
         try:
-            release, settings = pairs.read_release(bench, source, form)
+            chosen = pairs.read_release(bench, source, form)
             measures = [catalogue.get_measure(str(name)).id for name in form.getlist("measures")]
             gates = [line.strip() for line in str(form.get("fail_if") or "").split(",") if line.strip()]
-            settings |= {
+            settings = chosen.settings | {
                 "measures": measures,
                 "fail_if": [Gate.parse(rule).rule for rule in gates],
                 "columns": pairs.read_columns(bench, source, form),
@@ -49,7 +49,7 @@ def router(bench: Bench) -> APIRouter:
             }
         except RankveilError as error:
             return _page(bench, source, error=str(error), given=form)
-        return go(f"/runs/{bench.ask('audit', source, settings, release=release).id}")
+        return go(f"/runs/{bench.ask('audit', source, settings, **chosen.asked).id}")
 
     return routes
 

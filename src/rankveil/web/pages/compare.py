@@ -123,6 +123,7 @@ def _settings(bench: Bench, source: Source, form: FormData) -> dict[str, Any]:
         "replicates": int(forms.read_number(form, "replicates", whole=True, least=1, most=100, what="replicates")),
         "points": int(forms.read_number(form, "points", whole=True, least=3, most=40, what="points of each method")),
         "parameters": parameters,
+        "target": pairs.read_column(bench, source, form, "target"),
         "columns": pairs.read_columns(bench, source, form),
     }
 

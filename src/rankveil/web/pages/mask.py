@@ -13,7 +13,7 @@ from rankveil import catalogue
 from rankveil.errors import ParameterError, RankveilError
 from rankveil.plans import Plan
 from rankveil.web import drafts, forms, rendering
-from rankveil.web.bench import Bench, Form, go, show
+from rankveil.web.bench import Bench, Form, go, read_upload, show
 from rankveil.web.preview import MOST, Preview, preview
 from rankveil.web.sources import Source
 
@@ -77,6 +77,17 @@ def router(bench: Bench) -> APIRouter:
             return page(source, error=str(error))
         return go(f"/data/{id}/mask")
 
+    @routes.post("/data/{id}/mask/plan")
+    def load(id: str, form: Form) -> Response:
+        source = bench.source(id)
+        try:
+            wanted = _read_plan(form)
+            tried.of(bench, source, wanted)  # a plan that fails is not taken
+            bench.drafts.change(id, lambda draft: draft.changed(wanted.steps))
+        except RankveilError as error:
+            return page(source, error=str(error), loading=True)
+        return go(f"/data/{id}/mask#plan")
+
     @routes.get("/data/{id}/mask/plan.toml")
     def plan(id: str) -> Response:
         source, plan = bench.source(id), bench.drafts.get(id).plan
@@ -101,6 +112,20 @@ def router(bench: Bench) -> APIRouter:
         return go(f"/runs/{made.id}")
 
     return routes
+
+
+def _read_plan(form: FormData) -> Plan:
+    """The plan in the file that was chosen."""
+    upload = read_upload(form, "plan")
+    if upload is None:
+        raise ParameterError("choose a file first")
+    text, read = upload.text, Plan.from_json if upload.name.lower().endswith(".json") else Plan.from_toml
+    try:
+        return read(text)
+    except RankveilError as error:
+        raise type(error)(f"{upload.name}: {error}") from None
+    except RecursionError:
+        raise ParameterError(f"{upload.name}: is no plan but something nested far deeper") from None
 
 
 def _place(text: str) -> int | None:
@@ -133,6 +158,7 @@ def _page(
     column: str | None = None,
     error: str | None = None,
     given: FormData | None = None,
+    loading: bool = False,
 ) -> HTMLResponse:
     table = bench.opened(source).table
     draft = bench.drafts.get(source.id)
@@ -157,6 +183,7 @@ def _page(
         charts=chart is not None,
         error=error,
         given=given,
+        loading=loading,
         draft=draft,
         steps=[(each, forms.step_words(each)) for each in draft.steps],
         form=forms.step_form(method, table, step=step, given=given),

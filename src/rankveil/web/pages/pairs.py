@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.datastructures import FormData
 
 from rankveil.errors import ParameterError
-from rankveil.web.bench import Bench
+from rankveil.manifest import Secret
+from rankveil.web.bench import Bench, read_upload
 from rankveil.web.rendering import moment
 from rankveil.web.runs import Run
 from rankveil.web.sources import Source
@@ -28,21 +30,59 @@ def _methods(run: Run) -> str:
     return " then ".join(step["method"] for step in run.settings["plan"]["steps"])
 
 
-def read_release(bench: Bench, source: Source, form: FormData) -> tuple[str | None, dict[str, Any]]:
-    """The masking that was chosen, or settings that name another table."""
+@dataclass(frozen=True)
+class Chosen:
+    """The release that was chosen."""
+
+    release: str | None
+    """The masking of this workspace that made it, or None."""
+    settings: dict[str, Any]
+    """Which other table it is, and how records correspond."""
+    secret: str | None = None
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What `Bench.ask` is told of it."""
+        return {"release": self.release, "secret": self.secret}
+
+
+def read_release(bench: Bench, source: Source, form: FormData) -> Chosen:
+    """The masking that was chosen, or another table and how its records correspond."""
     what, _, id = str(form.get("release") or "").partition(":")
     if what == "run":
         run = bench.runs.find(id)
         if run is None or run.kind != "mask" or run.source != source.id or run.status != "done":
             raise ParameterError("choose a release that is done")
-        return run.id, {}
+        return Chosen(run.id, {})
     if what == "data":
         other = bench.sources.find(id)
         if other is None:
             raise ParameterError("there is no such table in the workspace")
-        key = read_column(bench, source, form, "key")
-        return None, {"against": other.id, "key": key, "no_mapping": bool(form.get("no_mapping"))}
+        return _made_elsewhere(bench, source, other, form)
     raise ParameterError("choose a release: mask the table first, or upload one that was made elsewhere")
+
+
+def _made_elsewhere(bench: Bench, source: Source, other: Source, form: FormData) -> Chosen:
+    key, no_mapping = read_column(bench, source, form, "key"), bool(form.get("no_mapping"))
+    upload, notes = read_upload(form, "secret"), []
+    secret = None if upload is None else upload.text
+    if secret is not None:
+        Secret.from_json(secret)
+    if sum((key is not None, no_mapping, secret is not None)) > 1:
+        raise ParameterError("say in one way which record is which: by a column, by the secret, or not at all")
+    manifest = bench.sources.manifest(other)
+    if manifest is not None and key is None and secret is None and not no_mapping:
+        if manifest["mapping"] == "reordered":
+            raise ParameterError(
+                f"{other.name}: its rows were reordered, as its manifest says; give its secret "
+                f"({other.name}.secret.json) under “The secret of the release”, or match records by a column"
+            )
+        if manifest["mapping"] == "none":
+            no_mapping = True
+            notes.append(
+                f"{other.name}: its manifest says that its records do not correspond to original ones (no mapping)"
+            )
+    return Chosen(None, {"against": other.id, "key": key, "no_mapping": no_mapping, "notes": notes}, secret)
 
 
 def read_columns(bench: Bench, source: Source, form: FormData) -> list[str] | None:

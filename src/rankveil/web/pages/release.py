@@ -12,6 +12,7 @@ from rankveil.web.bench import Bench, Form, go, show
 from rankveil.web.runs import Run
 
 _LEAST, _MOST = 0.0, 1e300
+_WARNING = "warning: "
 
 
 def router(bench: Bench) -> APIRouter:
@@ -68,7 +69,8 @@ def release_page(bench: Bench, run: Run, *, error: str | None = None) -> HTMLRes
     """The page of a masking that is done."""
     source = bench.source(run.source)
     result = bench.runs.result(run)
-    outputs = result["outputs"]
+    content, outputs = result["content"], result["outputs"]
+    notes = content["notes"]
     about = bench.runs.all(release=run.id)
     reports = [
         (other, name, said)
@@ -85,7 +87,12 @@ def release_page(bench: Bench, run: Run, *, error: str | None = None) -> HTMLRes
         status=400 if error else 200,
         error=error,
         run=run,
-        content=result["content"],
+        content=content,
+        warnings=[
+            *(note.removeprefix(_WARNING) for note in notes if note.startswith(_WARNING)),
+            *content["disclosive"],
+        ],
+        notes=[note for note in notes if not note.startswith(_WARNING)],
         steps=run.settings["plan"]["steps"],
         public=[(run, name, said) for name, said in outputs.items() if not said["private"]]
         + [each for each in reports if not each[2]["private"]],

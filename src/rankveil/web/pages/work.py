@@ -9,12 +9,11 @@ from starlette.responses import HTMLResponse, Response
 
 from rankveil.report import figures  # noqa: F401 - loaded before the first chart is asked for
 from rankveil.web import places, rendering
-from rankveil.web.bench import Bench, go, show
+from rankveil.web.bench import TAB_OF, Bench, go, show
 from rankveil.web.pages.compare import places_context, places_of
 from rankveil.web.pages.release import release_page
 from rankveil.web.runs import Run
 
-_TABS = {"mask": "release", "audit": "audit", "attack": "attack", "compare": "compare", "certify": "release"}
 _TITLES = {
     "mask": "Masking {}",
     "audit": "Audit of a release of {}",
@@ -70,7 +69,7 @@ def _page(bench: Bench, run: Run) -> HTMLResponse:
         map_ = places_context(bench, run) | {"chart": _chart(bench, run)}
     return show(
         "run.html",
-        tab=_TABS[run.kind],
+        tab=TAB_OF[run.kind],
         source=source,
         title=_TITLES[run.kind].format(source.name),
         charts=run.status == "done" or run.kind == "compare",

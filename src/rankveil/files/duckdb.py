@@ -1,0 +1,320 @@
+"""DuckDB: a table of a database file, read as Arrow batches and replaced in one transaction.
+
+No extension is ever fetched or loaded.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from rankveil.errors import FileError, FormatError, RankveilError, listing
+from rankveil.files import databases
+from rankveil.files.databases import Address, quoted
+from rankveil.files.dialect import Loaded
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+ENDINGS = ("duckdb://",)
+
+_CONFIG: dict[str, Any] = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "python_enable_replacements": "false",  # a name in SQL is never a variable of this program
+}
+_PLAIN = (
+    *("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"),
+    *("FLOAT", "DOUBLE", "VARCHAR", "BLOB", "DATE", "TIME", "TIMESTAMP WITH TIME ZONE"),
+    *("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"),
+)
+"""Types that Arrow has too; other columns are read as text."""
+
+_LONG_NUMBERS = ("HUGEINT", "UHUGEINT", "BIGNUM", "VARINT")
+_ROWS = "rankveil_rows"
+
+
+def load(path: str, *, separator: str | None = None, decimal: str | None = None, encoding: str | None = None) -> Loaded:
+    """The table or view, batch by batch, in the order in which the rows were put in."""
+    import pyarrow as pa
+
+    address = databases.parse(path)
+    with _said_of(address, deed="read"), closing(_connect(address, write=False)) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        schema, name = _find(connection, address)
+        table = _sql_name(connection, schema, name)
+        kinds = {row[0]: str(row[1]) for row in connection.execute(f"DESCRIBE {table}").fetchall()}
+        columns = ", ".join(_selected(column, kind) for column, kind in kinds.items())
+        batches = _reader(connection.sql(f"SELECT {columns} FROM {table}"))
+        data = pa.Table.from_batches(batches, schema=batches.schema)
+    notes = [databases.no_order(address)]
+    notes += databases.as_text_note(address, (f"{name} ({kind})" for name, kind in kinds.items() if _as_text(kind)))
+    for place, (column, kind) in enumerate(kinds.items()):
+        _refuse_infinite(address, column, data.column(place))
+        if kind in _LONG_NUMBERS:
+            numbers, note = databases.as_numbers(data.column(place))
+            data = data.set_column(place, column, numbers)
+            notes += [f"{address.shown}: column {column} {note}"] if note else []
+    return Loaded(data, notes=tuple(notes))
+
+
+def begin(data: pa.Table, path: str) -> Replacement:
+    """A replacement of the table, to be written together with files."""
+    return Replacement(data, databases.parse(path))
+
+
+def check_writable(path: str) -> None:
+    """Fail when the table could not be replaced: no database, write-protected, locked, no schema, a view."""
+    address = databases.parse(path)
+    if not os.path.exists(address.file):
+        _library(address)
+        return
+    _refuse_protected(address)
+    with _said_of(address, deed="written"), closing(_connect(address, write=True)) as connection:
+        _replaced(connection, address)
+
+
+def same_table(a: str, b: str) -> bool:
+    """Whether both lead to one table, by its name or through views."""
+    first, second = databases.parse(a), databases.parse(b)
+    if not databases.in_one_file(first, second):
+        return False
+    if not os.path.exists(first.file):
+        return _key(first) == _key(second)
+    with _said_of(first, deed="read"), closing(_connect(first, write=False)) as connection:
+        return bool(_sources(connection, first) & _sources(connection, second))
+
+
+class Replacement:
+    """A table written anew inside a transaction that nobody sees before its end."""
+
+    def __init__(self, data: pa.Table, address: Address) -> None:
+        self.committed = False
+        self.notes: tuple[str, ...] = ()
+        self._data = databases.plain(data)
+        self._address = address
+        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._fresh = not os.path.exists(address.file)
+
+    def prepare(self) -> None:
+        """Write all rows."""
+        with _said_of(self._address, deed="written"):
+            databases.checked_names(self._data.column_names, folds=True)
+            data = _storable(self._data)
+            self._connection = connection = _connect(self._address, write=True)
+            connection.execute("BEGIN")
+            schema, found = _replaced(connection, self._address)
+            if found is not None:
+                self._note_lost(connection, schema, found)
+                connection.execute(f"DROP TABLE {_sql_name(connection, schema, found)}")
+            connection.register(_ROWS, data)
+            table = _sql_name(connection, schema, self._address.name)
+            # one statement, which takes the rows batch by batch and gives the columns their types
+            connection.execute(f"CREATE TABLE {table} AS SELECT * FROM temp.{_ROWS}")
+            connection.unregister(_ROWS)
+
+    def commit(self) -> None:
+        """Make it last."""
+        assert self._connection is not None
+        try:
+            with _said_of(self._address, deed="written"):
+                self._connection.execute("COMMIT")
+            self.committed = True
+        except BaseException:
+            self.committed = not _rolled_back(self._connection)
+            raise
+        self._connection.close()
+
+    def abandon(self) -> None:
+        """Leave everything as it was."""
+        if self._connection is not None:
+            _rolled_back(self._connection)
+            self._connection.close()
+            if self._fresh:
+                for file in (self._address.file, f"{self._address.file}.wal"):
+                    with suppress(OSError):
+                        os.unlink(file)
+
+    def _note_lost(self, connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> None:
+        wanted = "FROM duckdb_indexes() WHERE database_name = current_database() AND schema_name = ? AND table_name = ?"
+        lost = [row[0] for row in connection.execute(f"SELECT index_name {wanted}", [schema, name]).fetchall()]
+        if lost:
+            self.notes = (f"{self._address.shown}: was made anew; its indexes are gone ({listing(lost)})",)
+
+
+def _library(address: Address) -> Any:
+    try:
+        import duckdb
+    except ImportError:
+        raise FileError(f"{address.shown}: DuckDB is not installed; pip install 'rankveil[databases]'") from None
+    return duckdb
+
+
+def _connect(address: Address, *, write: bool) -> duckdb.DuckDBPyConnection:
+    library = _library(address)
+    if not write and not os.path.exists(address.file):
+        raise FileError(f"{address.shown}: there is no such file")
+    made: duckdb.DuckDBPyConnection = library.connect(
+        os.path.abspath(address.file), read_only=not write, config=dict(_CONFIG)
+    )
+    return made
+
+
+def _reader(relation: Any) -> Any:
+    """The batches of a result; what this is called depends on the version of DuckDB."""
+    read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+    return read(databases.ROWS_AT_ONCE)
+
+
+def _tables(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], str]:
+    """Every table and view of the file, and which it is."""
+    rows = connection.execute(
+        "SELECT schema_name, table_name, 'table' FROM duckdb_tables() WHERE database_name = current_database() "
+        "UNION ALL SELECT schema_name, view_name, 'view' FROM duckdb_views() "
+        "WHERE database_name = current_database() AND NOT internal"
+    ).fetchall()
+    return {(row[0], row[1]): row[2] for row in rows}
+
+
+def _key(address: Address) -> tuple[str, str]:
+    return databases.folded(address.schema or "main"), databases.folded(address.name)
+
+
+def _find(connection: duckdb.DuckDBPyConnection, address: Address) -> tuple[str, str]:
+    """Schema and name of the table or view as the database has them."""
+    found = _tables(connection)
+    for schema, name in found:
+        if (databases.folded(schema), databases.folded(name)) == _key(address):
+            return schema, name
+    raise databases.unknown_table(address, (n if s == "main" else f"{s}.{n}" for s, n in found))
+
+
+def _replaced(connection: duckdb.DuckDBPyConnection, address: Address) -> tuple[str, str | None]:
+    """The schema, and in it the table that a new one takes the place of, if there is one."""
+    wanted = "SELECT schema_name FROM duckdb_schemas() WHERE database_name = current_database()"
+    schemas = {databases.folded(row[0]): row[0] for row in connection.execute(wanted).fetchall()}
+    schema, name = _key(address)
+    if schema not in schemas:
+        raise FileError(f"{address.shown}: there is no schema {address.schema}; make it first")
+    for (owner, found), kind in _tables(connection).items():
+        if (databases.folded(owner), databases.folded(found)) == (schema, name):
+            if kind == "view":
+                raise FileError(f"{address.shown}: is a view and cannot be written; give the name of a table")
+            return owner, found
+    return schemas[schema], None
+
+
+def _sources(connection: duckdb.DuckDBPyConnection, address: Address) -> set[tuple[str, str]]:
+    """Schema and name of every table that reading this one reads; views are followed."""
+    there = {(databases.folded(schema), databases.folded(name)) for schema, name in _tables(connection)}
+    read: set[tuple[str, str]] = set()
+    waiting = [_key(address)]
+    while waiting:
+        key = waiting.pop()
+        if key not in read:
+            read.add(key)
+            query = f"SELECT * FROM {_sql_name(connection, *key)}"
+            inside = connection.get_table_names(query, qualified=True) if key in there else set()
+            for parts in map(databases.name_parts, inside):
+                schema = parts[-2] if len(parts) > 1 else "main"
+                waiting.append((databases.folded(schema), databases.folded(parts[-1])))
+    return read
+
+
+def _sql_name(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> str:
+    """A table in SQL, with the database before it: a schema may be called like the database."""
+    [[database]] = connection.execute("SELECT current_database()").fetchall()
+    return quoted(database, schema, name)
+
+
+def _as_text(kind: str) -> bool:
+    return kind not in (*_PLAIN, *_LONG_NUMBERS) and not (
+        kind.startswith(("DECIMAL(", "ENUM(")) and kind.endswith(")")  # not a list of them
+    )
+
+
+def _selected(name: str, kind: str) -> str:
+    if _as_text(kind) or kind in _LONG_NUMBERS:
+        return f"CAST({quoted(name)} AS VARCHAR) AS {quoted(name)}"
+    return quoted(name)
+
+
+def _refuse_infinite(address: Address, name: str, column: pa.ChunkedArray) -> None:
+    """DuckDB's infinite dates look like far ones in Arrow."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    bits = 32 if pa.types.is_date32(column.type) else 64
+    if pa.types.is_date32(column.type) or pa.types.is_timestamp(column.type):
+        edge = 2 ** (bits - 1) - 1
+        counts = column.cast(pa.int32() if bits == 32 else pa.int64())
+        if pc.any(pc.is_in(counts, value_set=pa.array([edge, -edge], counts.type))).as_py():
+            raise databases.infinite_dates(address, name)
+
+
+def _storable(data: pa.Table) -> pa.Table:
+    """The table without what DuckDB would cut off or refuse."""
+    import pyarrow as pa
+
+    for place, field in enumerate(data.schema):
+        kind = field.type
+        try:
+            if pa.types.is_decimal256(kind):
+                data = data.set_column(place, field.name, data.column(place).cast(pa.decimal128(38, kind.scale)))
+            elif pa.types.is_timestamp(kind) and kind.tz and kind.unit == "ns":
+                data = data.set_column(place, field.name, data.column(place).cast(pa.timestamp("us", kind.tz)))
+        except (pa.ArrowInvalid, ValueError):
+            what = "more than 38 digits" if pa.types.is_decimal(kind) else "times finer than a microsecond"
+            raise FormatError(f"column {field.name}: DuckDB cannot hold {what}") from None
+    return data
+
+
+def _rolled_back(connection: duckdb.DuckDBPyConnection) -> bool:
+    """End the transaction without effect; False when there was none any more."""
+    import duckdb
+
+    try:
+        connection.execute("ROLLBACK")
+    except duckdb.Error:
+        return False
+    return True
+
+
+def _refuse_protected(address: Address) -> None:
+    if not os.access(address.file, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise FileError(f"{address.shown}: is write-protected; give another name or allow writing")
+
+
+@contextmanager
+def _said_of(address: Address, *, deed: str) -> Iterator[None]:
+    """Turn DuckDB's refusal into one sentence, without anything of the data."""
+    library = _library(address)
+    try:
+        yield
+    except RankveilError as error:
+        if str(error).startswith(address.shown):
+            raise
+        raise type(error)(f"{address.shown}: {error}") from error
+    except library.Error as error:
+        raise _told(address, error, deed) from error
+
+
+def _told(address: Address, error: Exception, deed: str) -> FileError:
+    text, kind = str(error).partition("\n")[0], type(error).__name__
+    if "not a valid DuckDB database" in text:
+        return FormatError(f"{address.shown}: is not a DuckDB database, or of a version that is not known here")
+    if "lock on file" in text:
+        return FileError(f"{address.shown}: is locked by another program; close it there first")
+    if "different configuration" in text:
+        return FileError(f"{address.shown}: is open elsewhere in this program; close it there first")
+    if "read-only" in text:
+        return FileError(f"{address.shown}: is write-protected; give another name or allow writing")
+    if kind in ("IOException", "CatalogException", "DependencyException", "PermissionException"):
+        reason = text.partition("Error: ")[2] or text
+        return FileError(f"{address.shown}: cannot be {deed}: {reason[:1].lower()}{reason[1:]}")
+    if kind == "OutOfMemoryException":
+        return FileError(f"{address.shown}: cannot be {deed}: there is not enough memory or disk")
+    return FileError(f"{address.shown}: cannot be {deed}: DuckDB refused ({kind})")

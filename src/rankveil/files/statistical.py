@@ -1,0 +1,184 @@
+"""What Stata, SPSS and SAS files have in common: one library that reads them, one set of things they cannot hold."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankveil import metadata
+from rankveil.errors import FormatError, listing
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+EXACT = 2**53
+"""Whole numbers beyond this are not all exact in double precision."""
+
+_MOST_PACKED = 1200
+"""A compressed file cannot hold more cells per byte than this."""
+
+
+def library(what: str) -> ModuleType:
+    """The library that reads and writes these files."""
+    try:
+        import pyreadstat
+    except ImportError as error:
+        raise FormatError(f"{what} files need pyreadstat; install it with pip install 'rankveil[files]'") from error
+    return pyreadstat
+
+
+def parsed(path: str, *, reader: str, what: str, encoding: str | None, **options: Any) -> tuple[dict[str, Any], Any]:
+    """The cells of each column, and what the file says of them; dates and times as the numbers they are.
+
+    Lists of cells are what the library makes fastest; besides, its pandas frames hold rubbish where a missing value
+    follows one that has a letter.
+    """
+    try:
+        pyreadstat = library(what)
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}") from error
+    read = getattr(pyreadstat, reader)
+    size = os.stat(path).st_size
+    place = os.path.abspath(path)  # the library would take ~ for a home folder
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)
+            _, header = read(place, metadataonly=True, output_format="dict", encoding=encoding)
+            cells = (header.number_rows or 0) * (header.number_columns or 0)
+            if cells > size * _MOST_PACKED:
+                raise _damaged(path, what)
+            columns, said = read(
+                place, output_format="dict", disable_datetime_conversion=True, encoding=encoding, **options
+            )
+    except UserWarning as error:  # the library would rename the column
+        raise FormatError(f"{path}: two columns have the same name; give each its own") from error
+    except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, UnicodeDecodeError) as error:
+        if isinstance(error, UnicodeDecodeError) or "convert" in str(error) or "character set" in str(error):
+            raise FormatError(
+                f"{path}: its text is not in the encoding that the file claims; give the right one with --encoding"
+            ) from error
+        raise _damaged(path, what) from error
+    except (IndexError, OverflowError, MemoryError) as error:  # numbers in the header that the library believes
+        raise _damaged(path, what) from error
+    return columns, said
+
+
+def with_letters(cells: list[Any], letters: list[str]) -> pa.Array:
+    """Numbers, and missing values that carry their letters, from a mix of numbers and letters."""
+    import pyarrow as pa
+
+    tagged = {letter: metadata.tagged(letter) for letter in letters}
+    return pa.array([tagged[cell] if isinstance(cell, str) else cell for cell in cells], pa.float64())
+
+
+def _damaged(path: str, what: str) -> FormatError:
+    return FormatError(f"{path}: is no {what} file, or is damaged or cut short")
+
+
+def whole_array(column: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece, without dictionary of numbers, extension type or view."""
+    import pyarrow as pa
+
+    array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if pa.types.is_dictionary(array.type) and not is_text(array.type.value_type):
+        array = array.cast(array.type.value_type)
+    if is_text(array.type):
+        array = array.cast(pa.large_string())
+    return array
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether cells of this type are text."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def categories_of(array: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_], list[str]]:
+    """Codes from 1 on of a column of categories, which are missing, and the categories in their order."""
+    import pyarrow.compute as pc
+
+    words = list(dict.fromkeys(word for word in array.dictionary.to_pylist() if word is not None))
+    place = {word: code for code, word in enumerate(words, start=1)}
+    codes = np.array([place.get(word, 0) for word in array.dictionary.to_pylist()] + [0], dtype=np.int64)
+    index = pc.fill_null(array.indices, len(codes) - 1) if array.indices.null_count else array.indices
+    found = codes[index.to_numpy(zero_copy_only=False).astype(np.int64)]
+    return found, found == 0, words
+
+
+def numbers_of(array: pa.Array, *, name: str, program: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Numbers as int64 or float64, and which are missing; refuses whole or decimal ones that a double cannot hold."""
+    import pyarrow as pa
+
+    kind = array.type
+    absent: NDArray[np.bool_] = array.is_null().to_numpy(zero_copy_only=False)
+    if pa.types.is_null(kind):
+        return np.zeros(len(array), np.int64), absent
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
+        if pa.types.is_boolean(kind):
+            array = array.cast(pa.int8())
+        values = array.fill_null(0).to_numpy(zero_copy_only=False)
+        unsafe = (values > EXACT) | (values < -EXACT) if values.dtype.itemsize == 8 else np.zeros(len(values), bool)
+        if unsafe.any():
+            raise FormatError(
+                f"column {name}, row {np.flatnonzero(unsafe)[0] + 1}: the whole number is beyond 2^53, which {program} "
+                "cannot hold exactly; write .parquet, or make the column text"
+            )
+        return values.astype(np.int64), absent
+    if pa.types.is_floating(kind):
+        floats = array.fill_null(np.nan) if array.null_count else array
+        return floats.cast(pa.float64()).to_numpy(zero_copy_only=False), absent
+    if pa.types.is_decimal(kind):
+        return _from_decimals(array, name=name, program=program), absent
+    raise FormatError(f"column {name}: {program} cannot hold type {kind}; write .parquet instead")
+
+
+def _from_decimals(array: pa.Array, *, name: str, program: str) -> NDArray[np.float64]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    ends = pc.min_max(array).as_py()
+    largest = max((abs(end) for end in ends.values() if end is not None), default=0)
+    if len(str(int(largest * 10**array.type.scale))) > 15 and largest:
+        raise FormatError(
+            f"column {name}: its decimals have more than 15 digits, which {program} cannot hold exactly; "
+            "write .parquet, or make the column text"
+        )
+    values: NDArray[np.float64] = array.cast(pa.string()).cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return values
+
+
+def byte_lengths(array: pa.Array, *, name: str, program: str) -> NDArray[np.int64]:
+    """How many bytes each text has, 0 for a missing one; refuses a text with a NUL, which would end it."""
+    import pyarrow.compute as pc
+
+    nul = pc.index(pc.match_substring(array, "\0"), True).as_py()
+    if nul >= 0:
+        raise FormatError(f"column {name}, row {nul + 1}: {program} cannot hold a NUL character; remove it")
+    lengths: NDArray[np.int64] = pc.fill_null(pc.binary_length(array), 0).to_numpy(zero_copy_only=False)
+    return lengths.astype(np.int64)
+
+
+def refuse_infinite(values: NDArray[np.float64], *, name: str, program: str, limit: float) -> None:
+    """No number may reach `limit`, from where the program counts missing values."""
+    with np.errstate(invalid="ignore"):
+        rows = np.flatnonzero(np.abs(values) >= limit) + 1
+    if rows.size:
+        raise FormatError(
+            f"column {name}: {program} cannot hold infinite or such large numbers "
+            f"(row{'s' if rows.size > 1 else ''} {listing(rows)}); write .parquet instead"
+        )
+
+
+def checked_label(text: str, *, most: int, size: int, what: str, program: str, unit: str) -> str:
+    """A label that the program can hold whole."""
+    if size > most:
+        raise FormatError(f"{what} has {size} {unit}, and {program} allows {most}; shorten it or write .parquet")
+    return text

@@ -1,0 +1,256 @@
+"""What a file says of a column beyond its values: labels, missing codes, level, format.
+
+It travels as JSON under one key of the Arrow field, and of the schema for what concerns the whole table, so
+Parquet and Arrow files keep it. A missing value that has a letter (Stata's .a to .z, SAS's .A to .Z and ._) is a
+NaN that carries the letter in its bits, laid out as R's haven does it; every library sees a NaN.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+Value = int | float | str
+Level = Literal["", "nominal", "ordinal", "scale"]
+Program = Literal["", "stata", "spss", "sas", "excel"]
+
+KEY = b"rankveil"
+LETTERS = "abcdefghijklmnopqrstuvwxyz_"
+"""The letters of missing values; SAS's capitals are written small, and its underscore is among them."""
+
+_NOT_AVAILABLE = 0x7FF8_0000_0000_07A2  # what R calls NA: a quiet NaN whose low half is 1954
+_LOW_HALF = 0xFFFF_FFFF
+_LETTER_PLACE = 32
+
+
+@dataclass(frozen=True)
+class Described:
+    """What a file says of a column beyond its values."""
+
+    label: str = ""
+    value_labels: tuple[tuple[Value, str], ...] = ()
+    """Values and their labels in the file's order; `.a` stands for the missing value with that letter."""
+    label_set: str = ""
+    """The name that the file gives to its set of value labels (Stata)."""
+    missing_codes: tuple[Value, ...] = ()
+    """Values that stand for a missing one (SPSS)."""
+    missing_ranges: tuple[tuple[float, float], ...] = ()
+    """Lowest and highest of values that stand for a missing one (SPSS); an end may be infinite."""
+    level: Level = ""
+    """Measurement level (SPSS)."""
+    program: Program = ""
+    """Whose words `format`, `storage` and `alignment` are."""
+    format: str = ""
+    """How the program shows a value, in its own words: `%9.0g`, `F8.2`, `DATE9`, `dd.mm.yyyy`."""
+    storage: str = ""
+    """How the program stores a value, in its own words: `byte`, `str12`, `A12`, `mixed`."""
+    width: int = 0
+    """How wide the program shows the column (SPSS)."""
+    alignment: str = ""
+
+    @property
+    def labels(self) -> dict[Value, str]:
+        """The label of each value that has one."""
+        return dict(self.value_labels)
+
+    @property
+    def decimals(self) -> int | None:
+        """How many decimals the program shows, None when its format does not say.
+
+        >>> Described(program="spss", format="F8.2").decimals, Described(program="stata", format="%9.0g").decimals
+        (2, None)
+        """
+        if self.program == "stata":
+            found = re.fullmatch(r"%[-0]*\d+[.,](\d+)fc?", self.format)
+        else:
+            found = re.fullmatch(r"[A-Z]+\d+(?:\.(\d+))?", self.format)
+        return int(found.group(1) or 0) if found else None
+
+    @property
+    def whole(self) -> bool:
+        """Whether the file keeps the column as whole numbers, though missing letters made it decimal here."""
+        return self.program == "stata" and self.storage in ("byte", "int", "long")
+
+    @property
+    def has_missing_codes(self) -> bool:
+        """Whether some values stand for a missing one."""
+        return bool(self.missing_codes or self.missing_ranges)
+
+    def is_missing(self, array: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_]:
+        """Which cells are missing: null, NaN, or a value that the file declares so.
+
+        Dates and times are compared by the whole numbers behind them.
+
+        >>> Described(missing_codes=(-9,), missing_ranges=((90, math.inf),)).is_missing(pa.array([1, -9, None, 99]))
+        array([False,  True,  True,  True])
+        """
+        if isinstance(array, pa.ChunkedArray):
+            array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+        if pa.types.is_dictionary(array.type):
+            array = array.cast(array.type.value_type)
+        missing: NDArray[np.bool_] = pc.is_null(array, nan_is_null=True).to_numpy(zero_copy_only=False).copy()
+        if not self.has_missing_codes:
+            return missing
+        if _is_text(array.type):
+            codes = pa.array([code for code in self.missing_codes if isinstance(code, str)], array.type)
+            missing |= pc.is_in(array, value_set=codes).to_numpy(zero_copy_only=False)
+            return missing
+        values = _as_numbers(array)
+        if values is None:
+            return missing
+        missing |= np.isin(values, [code for code in self.missing_codes if not isinstance(code, str)])
+        for low, high in self.missing_ranges:
+            missing |= (low <= values) & (values <= high)
+        return missing
+
+
+@dataclass(frozen=True)
+class DescribedTable:
+    """What a file says of its table as a whole."""
+
+    label: str = ""
+    notes: tuple[str, ...] = ()
+    encoding: str = ""
+    program: Program = ""
+
+
+def read(field: pa.Field) -> Described:
+    """What the field's metadata say; nothing when there are none or they are not rankveil's.
+
+    >>> read(write(pa.field("AGE", pa.int8()), Described(label="Age in years"))).label
+    'Age in years'
+    """
+    said = {key: value for key, value in _said(field.metadata).items() if key in _NAMES}
+    try:
+        said["value_labels"] = tuple((value, str(label)) for value, label in said.get("value_labels", ()))
+        said["missing_ranges"] = tuple((float(low), float(high)) for low, high in said.get("missing_ranges", ()))
+        said["missing_codes"] = tuple(said.get("missing_codes", ()))
+    except (TypeError, ValueError):
+        return Described()
+    return Described(**said)
+
+
+def write(field: pa.Field, described: Described) -> pa.Field:
+    """The field with `described` in its metadata, beside what else stands there."""
+    said = _without_defaults(asdict(described), asdict(Described()))
+    if "missing_ranges" in said:  # JSON has no infinite numbers
+        said["missing_ranges"] = [[_finite(low), _finite(high)] for low, high in described.missing_ranges]
+    kept = _with_said(field.metadata, said)
+    return field.with_metadata(kept) if kept else field.remove_metadata()
+
+
+def read_table(schema: pa.Schema) -> DescribedTable:
+    """What the schema's metadata say of the table as a whole."""
+    said = _said(schema.metadata)
+    known = {field.name: said[field.name] for field in fields(DescribedTable) if field.name in said}
+    return DescribedTable(**{**known, "notes": tuple(known.get("notes", ()))})
+
+
+def write_table(schema: pa.Schema, described: DescribedTable) -> pa.Schema:
+    """The schema with `described` in its metadata, beside what else stands there."""
+    said = _without_defaults(asdict(described), asdict(DescribedTable()))
+    kept = _with_said(schema.metadata, said)
+    return schema.with_metadata(kept) if kept else schema.remove_metadata()
+
+
+def described_columns(schema: pa.Schema) -> dict[str, Described]:
+    """The columns of which something is said, by name."""
+    found = {field.name: read(field) for field in schema}
+    return {name: described for name, described in found.items() if described != Described()}
+
+
+def in_words_of(described: Described, program: Program) -> Described:
+    """The same without format, storage and alignment when these are the words of another program."""
+    if described.program == program:
+        return described
+    return replace(described, program=program, format="", storage="", alignment="", width=0)
+
+
+def tagged(letter: str) -> float:
+    """The missing value that carries a letter.
+
+    >>> tagged("a"), tags_of(np.array([1.5, tagged("a"), math.nan]))
+    (nan, array(['', 'a', ''], dtype='<U1'))
+    """
+    return float(_bits_of(letter.lower()).view(np.float64)[0])
+
+
+def tags_of(values: NDArray[np.float64]) -> NDArray[np.str_]:
+    """The letter of each missing value that has one, empty for all others."""
+    found = np.zeros(values.shape, dtype="<U1")
+    at = np.flatnonzero(np.isnan(values))
+    bits = np.ascontiguousarray(values[at]).view(np.uint64)
+    letters = (bits >> _LETTER_PLACE) & 0xFF
+    known = (bits & _LOW_HALF == _NOT_AVAILABLE & _LOW_HALF) & np.isin(letters, [ord(letter) for letter in LETTERS])
+    found[at[known]] = letters[known].astype(np.uint32).view("<U1")
+    return found
+
+
+def plain(value: Value) -> Value:
+    """A whole number as one: 1 rather than 1.0."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def labelled(pairs: Mapping[Value, str] | Iterable[tuple[Value, str]]) -> tuple[tuple[Value, str], ...]:
+    """Values and labels as `Described` holds them."""
+    items = pairs.items() if isinstance(pairs, Mapping) else pairs
+    return tuple((plain(value), label) for value, label in items)
+
+
+def _bits_of(letter: str) -> NDArray[np.uint64]:
+    if len(letter) != 1 or letter not in LETTERS:
+        raise ValueError(f"a missing value cannot carry {letter!r}")
+    return np.array([_NOT_AVAILABLE | ord(letter) << _LETTER_PLACE], dtype=np.uint64)
+
+
+_NAMES = {field.name for field in fields(Described)}
+
+
+def _said(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
+    content = (metadata or {}).get(KEY)
+    if content is None:
+        return {}
+    try:
+        said = json.loads(content)
+    except ValueError:
+        return {}
+    return cast("dict[str, Any]", said) if isinstance(said, dict) else {}
+
+
+def _with_said(metadata: Mapping[bytes, bytes] | None, said: dict[str, Any]) -> dict[bytes, bytes]:
+    others = {key: value for key, value in (metadata or {}).items() if key != KEY}
+    if said:
+        others[KEY] = json.dumps(said, ensure_ascii=False, allow_nan=False).encode()
+    return others
+
+
+def _without_defaults(said: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in said.items() if value != defaults[key]}
+
+
+def _finite(end: float) -> float | str:
+    return end if math.isfinite(end) else str(end)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _as_numbers(array: pa.Array) -> NDArray[np.float64] | None:
+    """The numbers, or those behind dates and times; None for what has none."""
+    kind = array.type
+    if pa.types.is_temporal(kind):
+        array = array.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        return None
+    values: NDArray[np.float64] = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return values

@@ -1,0 +1,181 @@
+"""Parquet folders of any size: what their footers say, and ranges of rows read as columns of numbers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankveil.errors import FormatError, PairError, TableError, listing, suggestion
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Array = NDArray[np.float64]
+
+_ENDING = ".parquet"
+
+
+@dataclass(frozen=True)
+class File:
+    """A file of a folder and how many rows its row groups have."""
+
+    path: str
+    groups: tuple[int, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return sum(self.groups)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A Parquet file, or a folder of files in the order of their names, known by the footers alone."""
+
+    path: str
+    files: tuple[File, ...]
+    names: tuple[str, ...]
+    """The columns."""
+    gaps: frozenset[str]
+    """Columns that have missing cells, or may have."""
+
+    def __len__(self) -> int:
+        return sum(file.rows for file in self.files)
+
+    def bounds(self, *, rows: int) -> tuple[int, ...]:
+        """Where partitions of about `rows` rows begin, and where the last one ends.
+
+        Row groups are read whole, so they stay whole: a partition has one or more of them, or many rows.
+        """
+        sizes = [group for file in self.files for group in file.groups]
+        found, end = [0], 0
+        for size in sizes:
+            if found[-1] < end and end + size - found[-1] > rows:
+                found.append(end)
+            end += size
+        return tuple(found) if end == found[-1] else (*found, end)
+
+    def read(self, columns: Sequence[str], start: int, stop: int) -> list[Array]:
+        """The numbers of some columns in the rows from start to before stop; missing ones are NaN."""
+        parts, first = [], 0
+        for file in self.files:
+            begin, end = max(start - first, 0), min(stop - first, file.rows)
+            if begin < end:
+                parts.append(_rows(file, columns, begin, end))
+            first += file.rows
+        return [
+            each[0] if len(each) == 1 else np.concatenate([*each, np.empty(0)])
+            for each in ([part[j] for part in parts] for j in range(len(columns)))
+        ]
+
+
+def survey(path: str) -> Source:
+    """Read the footers of a file or of all files of a folder, which must be alike."""
+    paths = _paths(path)
+    footers = [_footer(each) for each in paths]
+    for each, (schema, _) in zip(paths, footers, strict=True):
+        _check_alike(paths[0], footers[0][0], each, schema)
+    files, gaps = [], set()
+    for each, (schema, metadata) in zip(paths, footers, strict=True):
+        groups = tuple(metadata.row_group(k).num_rows for k in range(metadata.num_row_groups))
+        files.append(File(each, groups))
+        gaps |= {name for name in schema.names if name not in gaps and _may_have_gaps(metadata, schema, name)}
+    return Source(path, tuple(files), tuple(footers[0][0].names), frozenset(gaps))
+
+
+def check_aligned(original: Source, masked: Source, columns: Sequence[str]) -> None:
+    """Refuse two tables that cannot be compared row by row in these columns."""
+    for source in (original, masked):
+        for name in columns:
+            if name not in source.names:
+                raise TableError(f"{source.path} has no column {name}{suggestion(name, source.names)}")
+    if len(original) != len(masked):
+        raise PairError(
+            f"{original.path} has {len(original)} records and {masked.path} {len(masked)}: "
+            "rows that correspond must be as many"
+        )
+
+
+def _paths(path: str) -> list[str]:
+    if not os.path.isdir(path):
+        return [path]
+    names = sorted(name for name in os.listdir(path) if not name.startswith((".", "_")))
+    found = [os.path.join(path, name) for name in names if name.lower().endswith(_ENDING)]
+    if not found:
+        raise FormatError(f"{path}: the folder itself holds no {_ENDING} file")
+    return found
+
+
+@contextmanager
+def _said_of(path: str) -> Iterator[None]:
+    """Name the file that cannot be read."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise FormatError(f"{path}: is not a Parquet file, or is damaged or cut short") from error
+
+
+def _footer(path: str) -> tuple[pa.Schema, Any]:
+    import pyarrow.parquet as pq
+
+    with _said_of(path), pq.ParquetFile(path) as file:
+        return file.schema_arrow, file.metadata
+
+
+def _check_alike(first: str, wanted: pa.Schema, path: str, schema: pa.Schema) -> None:
+    if wanted.names != schema.names:
+        differing = [name for name in wanted.names + schema.names if (name in wanted.names) != (name in schema.names)]
+        what = f"other columns ({listing(differing)})" if differing else "another order of columns"
+    else:
+        changed = [name for name, a, b in zip(wanted.names, wanted, schema, strict=True) if not a.type.equals(b.type)]
+        if not changed:
+            return
+        what = f"other types in {listing(changed)}"
+    raise FormatError(f"{path} has {what} than {first}; all files of a folder must have the same")
+
+
+def _may_have_gaps(metadata: Any, schema: pa.Schema, name: str) -> bool:
+    """Whether a column of a file has missing cells: nulls, by the footer; a NaN is not counted there."""
+    import pyarrow as pa
+
+    column = schema.get_field_index(name)
+    if metadata.num_columns != len(schema.names) or pa.types.is_nested(schema.field(column).type):
+        return True
+    for k in range(metadata.num_row_groups):
+        known = metadata.row_group(k).column(column).statistics
+        if known is None or not known.has_null_count or known.null_count:
+            return True
+    return False
+
+
+def _rows(file: File, columns: Sequence[str], start: int, stop: int) -> list[Array]:
+    """The numbers of some columns in some rows of a file: only the row groups that hold them are read."""
+    import pyarrow.parquet as pq
+
+    ends = np.cumsum(file.groups)
+    first, last = np.searchsorted(ends, [start, stop - 1], side="right")
+    before = int(ends[first] - file.groups[first])
+    with _said_of(file.path), pq.ParquetFile(file.path) as opened:
+        groups = list(range(int(first), int(last) + 1))
+        table = opened.read_row_groups(groups, columns=list(columns), use_threads=False)
+    return [_numbers(table.column(name), file.path, name)[start - before : stop - before] for name in columns]
+
+
+def _numbers(column: Any, path: str, name: str) -> Array:
+    import pyarrow as pa
+
+    kind = column.type
+    if not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
+        raise TableError(f"{path}: column {name} holds {kind}, not numbers; leave it out")
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.int8())
+    found: Array = np.asarray(column.to_numpy(), np.float64)
+    return found

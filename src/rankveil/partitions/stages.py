@@ -1,0 +1,383 @@
+"""The tasks of a job and their order: any engine that can run functions on lists of items does the rest.
+
+A task gets small things, leaves bulk data in the scratch folder, and returns small things. It can run twice, on any
+worker, and gives the same. `each(function, items)` is the engine: [function(item) for item in items] in that order,
+wherever the items are worked on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial, reduce
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankveil.moments import scale_of
+from rankveil.partitions.changes import Changes
+from rankveil.partitions.correlations import RankProducts
+from rankveil.partitions.layout import Layout, Sizes, cut_runs, layout_file
+from rankveil.partitions.movements import Movements
+from rankveil.partitions.parquet import Source
+from rankveil.partitions.quantiles import Runs, Sorted
+from rankveil.partitions.ranking import (
+    Ranks,
+    by_row,
+    kind_of_ranks,
+    ordered_file,
+    rank_file,
+    rank_span,
+    ranks_in_run,
+    span_file,
+)
+from rankveil.partitions.reversing import (
+    Ordered,
+    cut_constant,
+    cut_file,
+    reverse_share,
+    reverse_span,
+    reversed_file,
+    reversed_in_run,
+    share_file,
+)
+from rankveil.partitions.runs import Sorter, code_file, draw_file, row_file, sample_file, settle_run, write_run
+from rankveil.partitions.scratch import Scratch
+from rankveil.partitions.summaries import Moments, Products
+from rankveil.seeds import Seed
+
+Array = NDArray[np.float64]
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Each(Protocol):
+    """An engine: the function's results for the items, in their order."""
+
+    def __call__(self, function: Callable[[T], R], items: Sequence[T], /) -> list[R]: ...
+
+
+@dataclass(frozen=True)
+class Job:
+    """Two tables, row by row the same subjects, cut into partitions."""
+
+    original: Source
+    masked: Source
+    names: tuple[str, ...]
+    """The columns that are compared."""
+    bounds: tuple[int, ...]
+    """The first row of each partition, and one past the last row of all."""
+    scratch: Scratch
+    seed: Seed
+    sizes: Sizes = field(default_factory=Sizes)
+    together: int = 2
+    """How many columns of each table are ranked at a time: more need more scratch, fewer make workers wait."""
+
+    @property
+    def partitions(self) -> range:
+        """Their numbers."""
+        return range(len(self.bounds) - 1)
+
+    @property
+    def records(self) -> int:
+        """How many rows there are in all."""
+        return self.bounds[-1]
+
+    def read(self, side: str, columns: Sequence[int], partition: int) -> list[Array]:
+        """The values of some columns in a partition."""
+        source = self.original if side == "x" else self.masked
+        names = [self.names[j] for j in columns]
+        return source.read(names, self.bounds[partition], self.bounds[partition + 1])
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """A pair of columns whose ranks lie in the scratch folder, and what was found on the way."""
+
+    moments_x: Moments
+    moments_y: Moments
+    sorted_x: Sorted
+    sorted_y: Sorted
+    reversed: bool
+    """Whether the reverse-mapped column has ranks of its own; otherwise they are those of the masked one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What the second look at a partition returns; parts are merged."""
+
+    moments_x: Moments
+    """Those of the whole table, which the second look began with."""
+    moments_y: Moments
+    ranks: RankProducts
+    movements: tuple[Movements, ...]
+    changes: tuple[Changes, ...]
+    products_x: Products
+    products_y: Products
+
+    def merged(self, other: Measured) -> Measured:
+        """Those of both parts together."""
+        return Measured(
+            self.moments_x,
+            self.moments_y,
+            self.ranks.merged(other.ranks),
+            tuple(a.merged(b) for a, b in zip(self.movements, other.movements, strict=True)),
+            tuple(a.merged(b) for a, b in zip(self.changes, other.changes, strict=True)),
+            self.products_x.merged(other.products_x),
+            self.products_y.merged(other.products_y),
+        )
+
+
+Ask = Callable[[Sorted, Sorted], object]
+"""Asks sorted columns, original and masked, what will be needed of them when their runs are gone."""
+
+
+def ranked(job: Job, each: Each, *, ask: Ask | None = None) -> list[Ranked]:
+    """Rank all columns, some at a time; their ranks stay in the scratch folder, the runs do not."""
+    found: list[Ranked] = []
+    for start in range(0, len(job.names), job.together):
+        columns = range(start, min(start + job.together, len(job.names)))
+        found.extend(_rank_some(job, each, columns, ask))
+    return found
+
+
+def measured(job: Job, each: Each, columns: Sequence[Ranked], *, alphas: tuple[float, ...] = ()) -> Measured:
+    """Everything that takes a second look at values and ranks; `alphas` are exponents of power means."""
+    facts = Facts(
+        _joined([column.moments_x for column in columns]),
+        _joined([column.moments_y for column in columns]),
+        tuple(column.reversed for column in columns),
+        alphas,
+    )
+    return reduce(Measured.merged, each(partial(measure_partition, job, facts), job.partitions))
+
+
+def remove_ranks(job: Job, each: Each) -> None:
+    """Leave the scratch folder without the ranks."""
+    columns = [f"{side}{j}" for j in range(len(job.names)) for side in "xyz"]
+    each(partial(remove_files, job), [[rank_file(column, p) for column in columns] for p in job.partitions])
+
+
+# ---- ranking ----
+
+
+@dataclass(frozen=True)
+class Outline:
+    """A column of one table that is being ranked: what the order of tasks depends on."""
+
+    name: str
+    """The table and the number of the column, as in x0 and y0."""
+    spans: int
+    constants: tuple[int, ...]
+    """Its constant intervals."""
+    tied: tuple[bool, ...] = ()
+    """Which spans have ties, once they are ranked."""
+
+    @property
+    def has_ties(self) -> bool:
+        """Whether a value is there more than once."""
+        return any(self.tied) or bool(self.constants)
+
+    def layout(self, job: Job) -> Layout:
+        """How its runs are cut."""
+        return Layout.load(job.scratch, self.name)
+
+    def ordered(self, job: Job) -> Ordered:
+        """Its ranks in the order of its values."""
+        return Ordered(self.name, self.layout(job), self.tied)
+
+
+Pair = tuple[Outline, Outline]
+"""An original column and its masked one."""
+
+
+def _rank_some(job: Job, each: Each, columns: range, ask: Ask | None) -> list[Ranked]:
+    """Rank some columns of both tables."""
+    made = each(partial(sort_partition, job, columns), job.partitions)
+    names = [f"{side}{j}" for j in columns for side in "xy"]
+    outlines = each(partial(cut_column, job), names)
+    spans = [(outline.name, span) for outline in outlines for span in range(outline.spans)]
+    ties = dict(zip(spans, each(partial(rank_part, job), spans), strict=True))
+    known = [replace(one, tied=tuple(ties[one.name, span] for span in range(one.spans))) for one in outlines]
+    pairs = list(zip(known[::2], known[1::2], strict=True))
+    asked = each(partial(ask_columns, job, ask), pairs)
+    shares = _reverse(job, each, pairs)
+    each(partial(return_ranks, job), [(pair, p) for p in job.partitions for pair in pairs])
+    each(partial(remove_files, job), [_passing(job, pair, cut) for pair, cut in zip(pairs, shares, strict=True)])
+    return [
+        Ranked(
+            reduce(Moments.merged, (part[x.name] for part in made)),
+            reduce(Moments.merged, (part[y.name] for part in made)),
+            *asked[place],
+            reversed=x.has_ties or y.has_ties,
+        )
+        for place, (x, y) in enumerate(pairs)
+    ]
+
+
+def sort_partition(job: Job, columns: range, partition: int) -> dict[str, Moments]:
+    """A task: sort some columns of a partition of both tables into runs, and return their moments."""
+    every = job.sizes.every(len(job.partitions))
+    sort = Sorter(job.bounds[partition + 1] - job.bounds[partition])
+    made = {}
+    for side in "xy":
+        for j, values in zip(columns, job.read(side, columns, partition), strict=True):
+            write_run(job.scratch, f"{side}{j}", partition, values, every=every, sort=sort)
+            made[f"{side}{j}"] = Moments.of([values])
+    return made
+
+
+def cut_column(job: Job, column: str) -> Outline:
+    """A task: cut the runs of a column."""
+    found = cut_runs(job.scratch, column, np.diff(job.bounds).tolist(), sizes=job.sizes)
+    found.save(job.scratch, column)
+    return Outline(column, len(found.spans), tuple(np.flatnonzero(found.constant).tolist()))
+
+
+def rank_part(job: Job, item: tuple[str, int]) -> bool:
+    """A task: rank a span of a column; whether it has ties."""
+    column, span = item
+    cut = Layout.load(job.scratch, column)
+    return rank_span(job.scratch, column, cut, span, ordered=column.startswith("x"))
+
+
+def ask_columns(job: Job, ask: Ask | None, pair: Pair) -> tuple[Sorted, Sorted]:
+    """A task: let sorted columns be asked what will be needed of them."""
+    x, y = (Sorted(job.records, Runs(job.scratch, column.name, column.layout(job))) for column in pair)
+    if ask is not None and job.records:
+        ask(x, y)
+    return x.alone(), y.alone()
+
+
+def _reverse(job: Job, each: Each, pairs: Sequence[Pair]) -> list[dict[int, int]]:
+    """Map columns with ties in reverse; how many shares the constant intervals of each were cut into."""
+    tied = [y for _, y in pairs if y.has_ties]
+    each(partial(settle_part, job), [(y.name, p) for y in tied for p in job.partitions])
+    shares = each(partial(cut_constants, job), pairs)
+    needed = [(x, y) for x, y in pairs if x.has_ties or y.has_ties]
+    each(partial(reverse_part, job), [((x, y), span) for x, y in needed for span in range(y.spans)])
+    parts = [
+        (pair, interval, share)
+        for pair, cut in zip(pairs, shares, strict=True)
+        for interval, count in cut.items()
+        for share in range(count)
+    ]
+    each(partial(reverse_constant, job), parts)
+    return shares
+
+
+def settle_part(job: Job, item: tuple[str, int]) -> None:
+    """A task: put tied values of a masked column's run in the order of their draws."""
+    column, partition = item
+    ties = job.seed.stream("ties", job.names[int(column[1:])]).at(start=job.bounds[partition])
+    settle_run(job.scratch, column, partition, ties=ties)
+
+
+def cut_constants(job: Job, pair: Pair) -> dict[int, int]:
+    """A task: cut the constant intervals of a masked column into shares; how many each has.
+
+    One that lies in a constant interval of the original needs none: all its rows get the same rank.
+    """
+    x, y = pair
+    if not y.constants:
+        return {}
+    original, cut = x.ordered(job), y.layout(job)
+    return {
+        k: cut_constant(job.scratch, y.name, cut, k, size=job.sizes.span)
+        for k in y.constants
+        if original.constant(int(cut.positions[k]), int(cut.positions[k + 1])) is None
+    }
+
+
+def reverse_part(job: Job, item: tuple[Pair, int]) -> None:
+    """A task: the reverse-mapped ranks of a span."""
+    (x, y), span = item
+    reverse_span(job.scratch, y.name, y.layout(job), span, original=x.ordered(job), tied=y.tied[span])
+
+
+def reverse_constant(job: Job, item: tuple[Pair, int, int]) -> None:
+    """A task: the reverse-mapped ranks of a share of a constant interval."""
+    (x, y), interval, share = item
+    reverse_share(job.scratch, y.name, y.layout(job), interval, share, original=x.ordered(job))
+
+
+def return_ranks(job: Job, item: tuple[Pair, int]) -> None:
+    """A task: bring the ranks of a partition back to its rows."""
+    (x, y), p = item
+    cuts = {column.name: column.layout(job) for column in (x, y)}
+    for name, cut in cuts.items():
+        in_run = ranks_in_run(job.scratch, name, cut, p)
+        job.scratch.put(rank_file(name, p), by_row(job.scratch, name, p, in_run))
+    if x.has_ties or y.has_ties:
+        original = Ordered(x.name, cuts[x.name], x.tied)
+        in_run = reversed_in_run(job.scratch, y.name, cuts[y.name], p, original=original)
+        job.scratch.put(rank_file(f"z{y.name[1:]}", p), by_row(job.scratch, y.name, p, in_run))
+
+
+def remove_files(job: Job, names: Sequence[str]) -> None:
+    """A task: remove files from the scratch folder."""
+    job.scratch.remove(*names)
+
+
+def _passing(job: Job, pair: Pair, shares: Mapping[int, int]) -> list[str]:
+    """The files of a pair of columns that are not needed once their ranks are at the rows."""
+    names = []
+    for column in pair:
+        names.append(layout_file(column.name))
+        of_runs = (code_file, row_file, sample_file, draw_file)
+        names.extend(file(column.name, p) for p in job.partitions for file in of_runs)
+        names.extend(file(column.name, s) for s in range(column.spans) for file in (span_file, ordered_file))
+    masked = pair[1]
+    names.extend(reversed_file(masked.name, s) for s in range(masked.spans))
+    for interval, count in shares.items():
+        names.append(cut_file(masked.name, interval))
+        names.extend(share_file(masked.name, interval, share) for share in range(count))
+    return names
+
+
+# ---- measuring ----
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What the second look needs from the first."""
+
+    moments_x: Moments
+    moments_y: Moments
+    reversed: tuple[bool, ...]
+    alphas: tuple[float, ...] = ()
+
+
+def measure_partition(job: Job, facts: Facts, partition: int) -> Measured:
+    """A task: everything that takes a second look at a partition."""
+    m = len(job.names)
+    x, y = (job.read(side, range(m), partition) for side in "xy")
+    ranks_x, ranks_y = (np.stack([_ranks(job, f"{side}{j}", partition) for j in range(m)]).T for side in "xy")
+    ranks_z = {j: _ranks(job, f"z{j}", partition) for j in range(m) if facts.reversed[j]}
+    n = job.records
+    before, after = facts.moments_x, facts.moments_y
+    ends = np.stack((before.low, before.high, after.low, after.high))
+    return Measured(
+        before,
+        after,
+        RankProducts.of(ranks_x, ranks_y, ranks_z, records=n),
+        tuple(Movements.of(ranks_x[:, j], ranks_y[:, j], records=n, alphas=facts.alphas) for j in range(m)),
+        tuple(Changes.of(x[j], y[j], spread=before.spread[j], unit=scale_of(ends[:, j])) for j in range(m)),
+        Products.of(x, before),
+        Products.of(y, after, fourth=False),
+    )
+
+
+def _ranks(job: Job, column: str, partition: int) -> Ranks:
+    found: Ranks = job.scratch.take(rank_file(column, partition), kind_of_ranks(job.records))
+    return found
+
+
+def _joined(parts: Sequence[Moments]) -> Moments:
+    """The moments of single columns side by side."""
+
+    def of(name: str) -> Any:
+        return np.concatenate([getattr(part, name) for part in parts], axis=-1)
+
+    return Moments(parts[0].count, *(of(name) for name in ("low", "high", "unit", "total", "lost", "powers")))
