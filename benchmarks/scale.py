@@ -33,8 +33,6 @@ from typing import Any, Self
 import numpy as np
 
 from rankveil.partitions.measures import Findings, ask_order
-from rankveil.partitions.parquet import check_aligned, survey
-from rankveil.partitions.scratch import Scratch
 from rankveil.partitions.stages import Job, measured, ranked, remove_ranks
 from rankveil.seeds import Seed
 
@@ -113,7 +111,7 @@ class Watch:
         self._thread.join()
 
     def _look(self) -> None:
-        while not self._over.wait(0.1):
+        while not self._over.wait(0.3):
             self.memory = max(self.memory, sum(map(_resident, [os.getpid(), *_below(os.getpid())])))
             self.scratch = max(self.scratch, _size(self.folder))
 
@@ -174,10 +172,8 @@ def _timed(function: Callable[[Any], Any], item: Any) -> tuple[Any, float]:
 
 def measure(folder: str, scratch: str, *, engine: Engine) -> dict[str, float]:
     """The values of all measures."""
-    original, masked = survey(os.path.join(folder, "original")), survey(os.path.join(folder, "masked"))
-    check_aligned(original, masked, original.names)
-    job = Job(original, masked, original.names, original.bounds(rows=FILE), Scratch(scratch), Seed.of(0))
-    job.scratch.check_room(records=job.records, attributes=len(job.names), together=job.together)
+    original, masked = (os.path.join(folder, side) for side in ("original", "masked"))
+    job = Job.of(original, masked, scratch=scratch, seed=Seed.of(0))
     columns = ranked(job, engine, ask=partial(ask_order, {}))
     found = Findings(job.names, columns, measured(job, engine, columns))
     values, without = found.all(MEASURES)
@@ -213,9 +209,9 @@ def main() -> None:
         engine = Engine(given.workers)
         engine(abs, range(given.workers))  # the workers are there
         with Watch(scratch) as watch:
-            clock, processor = time.perf_counter(), _processor(engine)
+            clock, processor = time.perf_counter(), _processor()
             values = measure(folder, scratch, engine=engine)
-            clock, processor = time.perf_counter() - clock, _processor(engine) - processor
+            clock, processor = time.perf_counter() - clock, _processor() - processor
         engine.pool.shutdown()
         print(f"all measures: {_times(clock, processor)}, memory {_gigabytes(watch.memory)}")
         print(f"scratch at most {watch.scratch / given.records:.0f} bytes a row")
@@ -230,9 +226,14 @@ def main() -> None:
         shutil.rmtree(scratch)
 
 
-def _processor(engine: Engine) -> float:
+def _processor() -> float:
     """Processor time of this process and the workers so far."""
-    return time.process_time() + sum(seconds for _, seconds in engine.steps.values())
+    total = 0
+    for process in [os.getpid(), *_below(os.getpid())]:
+        with open(f"/proc/{process}/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+        total += int(fields[11]) + int(fields[12])  # in user mode and in the system's
+    return total / os.sysconf("SC_CLK_TCK")
 
 
 def _times(clock: float, processor: float) -> str:

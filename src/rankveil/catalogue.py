@@ -6,10 +6,12 @@ the modules of `rankveil.methods` and `rankveil.measures`: a file dropped there 
 
 from __future__ import annotations
 
+import datetime
 import importlib
 import inspect
 import math
 import pkgutil
+import re
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -28,6 +30,9 @@ _PROVIDED = ("rng", "attributes", "names", "target", "kinds", "categories", "gro
 """Keyword arguments that people do not set: the stream of draws, how many columns there are, their names, kinds and
 categories (None for numbers), the group of each record if there are groups, the type of dates and times, and for a
 measure which of the columns (from 0) is the target of the stated use, if any."""
+
+_PART = re.compile(r"(?:[\[(][^\[\](),]*,[^\[\](),]*[\])]|[^,])+")
+"""A part of a list in text: commas separate, but not within a band such as [18,30)."""
 
 NUMBERS = ("numeric", "ordinal")
 EVERY_KIND = ("numeric", "ordinal", "nominal")
@@ -108,7 +113,7 @@ class Parameter:
                 exact = int(value) if str(value).lstrip("+-").isdecimal() else int(number)
                 return exact if number == int(number) else None
             if self.type is tuple:
-                parts = value.split(",") if isinstance(value, str) else value
+                parts = _PART.findall(value) if isinstance(value, str) else [_plain(part) for part in value]
                 return tuple(part.strip() for part in parts if part.strip())
             return str(value) if isinstance(value, str) else None
         except (AttributeError, TypeError, ValueError, OverflowError):
@@ -135,6 +140,13 @@ class Parameter:
         if self.choices:
             described["choices"] = list(self.choices)
         return described
+
+
+def _plain(part: Any) -> str:
+    """A part of a list as text: a word, a number, or a date as TOML has it."""
+    if isinstance(part, bool) or not isinstance(part, str | int | float | np.number | datetime.date | datetime.time):
+        raise TypeError("no part of a list")
+    return str(part)
 
 
 def _read_parameter(name: str, hint: Any, default: Any) -> Parameter:
@@ -231,6 +243,7 @@ class Outcome:
 
 
 Correction = Callable[..., tuple[Array, Array]]
+ShareCorrection = Callable[..., dict[str, float]]
 Guarantee = Callable[[Mapping[str, Mapping[str, Any]], Mapping[str, Mapping[str, int]]], list[str]]
 
 
@@ -256,6 +269,8 @@ class Method(Entry[Callable[..., Any]]):
     """Whether records are left out."""
     strength: str | None = None
     stronger: Literal["higher", "lower"] = "higher"
+    instead: tuple[str, ...] = ()
+    """Parameters that stand instead of the strength where they are given."""
     mapping: Literal["kept", "reordered", "none"] = "kept"
     marginals: Literal["kept", "changed"] = "changed"
     local: bool = False
@@ -265,6 +280,10 @@ class Method(Entry[Callable[..., Any]]):
     transparent: str = "yes"
     from_data: Mapping[str, str] = field(default_factory=dict)
     """Parameters that are taken from the original when left out, and what publishing them would tell."""
+    disclosure: Callable[[Mapping[str, Any]], dict[str, str]] | None = None
+    """What is taken from the original, where that depends on the parameters otherwise: see `discloses`."""
+    locality: Callable[[Mapping[str, Any]], bool] | None = None
+    """Whether it is local, where that depends on several parameters: see `local_when`."""
     tells: str = ""
     """What a user of the release can do with the parameters."""
     reproducible_with: str | None = None
@@ -274,6 +293,8 @@ class Method(Entry[Callable[..., Any]]):
     equal values to equal values, or none."""
     correction: Correction | None = None
     """From the moments of the release back to those of the original: see `corrects`."""
+    share_correction: ShareCorrection | None = None
+    """From the shares of categories in the release back to those in the original: see `corrects_shares`."""
     guarantee: Guarantee | None = None
     """What holds for the release whatever the data: see `guarantees`."""
 
@@ -324,9 +345,32 @@ class Method(Entry[Callable[..., Any]]):
         object.__setattr__(self, "correction", function)
         return function
 
+    def corrects_shares(self, function: ShareCorrection) -> ShareCorrection:
+        """Decorate `(shares by label, parameters, counts) -> shares by label` of the original column."""
+        object.__setattr__(self, "share_correction", function)
+        return function
+
+    def discloses(self, function: Callable[[Mapping[str, Any]], dict[str, str]]) -> Any:
+        """Decorate `(parameters) -> {what: why}`: what is taken from the original, and what the release tells by it."""
+        object.__setattr__(self, "disclosure", function)
+        return function
+
+    def local_when(self, function: Callable[[Mapping[str, Any]], bool]) -> Any:
+        """Decorate `(parameters) -> bool`: whether each value is masked without a look at the others."""
+        object.__setattr__(self, "locality", function)
+        return function
+
+    def taken(self, bound: Mapping[str, Any]) -> dict[str, str]:
+        """What is taken from the original with these parameters, and what publishing it would tell."""
+        if self.disclosure is not None:
+            return self.disclosure(bound)
+        return {name: why for name, why in self.from_data.items() if bound[name] in (None, "data")}
+
     def facts(self, bound: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """What holds for the method, with these parameters when they are given."""
         local = self.local or bool(self.local_with and bound and bound.get(self.local_with) is not None)
+        if self.locality is not None and bound is not None:
+            local = self.locality(bound)
         return {
             "works_on": self.works_on,
             "kinds": list(self.kinds),
@@ -350,6 +394,7 @@ class Method(Entry[Callable[..., Any]]):
             "risk_falls_when_strength_is": self.stronger if self.strength else None,
             **self.facts(),
             "local_with": self.local_with,
+            "local_when": inspect.getdoc(self.locality) if self.locality is not None else None,
             "source": self.source,
         }
 

@@ -138,6 +138,6 @@ def _limits(kind: pa.DataType) -> tuple[float, float]:
         return 0.0, day - 1
     longest = 2.0**63 / (86_400.0 * _PER_SECOND[kind.unit]) - 1  # in days
     if pa.types.is_duration(kind):
-        longest = min(longest, 999_999_999.0)  # of Python
+        longest = min(longest, 106_751_990.0)  # what libraries can show counts microseconds
         return -longest * day, longest * day
     return max(_FIRST + 1, -longest) * day, min(_LAST, longest) * day

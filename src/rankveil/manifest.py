@@ -169,6 +169,7 @@ def _step(step: Step, columns: tuple[str, ...], counts: Mapping[str, Mapping[str
     described: dict[str, Any] = {"method": entry.id, "title": entry.title, "columns": list(columns)}
     if entry.works_on in ("records", "names"):
         described["parameters"] = step.bound()
+        described["facts"] = entry.facts(described["parameters"])
     else:
         bound = {name: step.bound(name) for name in columns}
         described["parameters"] = bound[columns[0]] if not step.per_column else _common(bound)
@@ -177,9 +178,9 @@ def _step(step: Step, columns: tuple[str, ...], counts: Mapping[str, Mapping[str
             for name, given in bound.items()
         }
         described["per_column"] = {name: given for name, given in described["per_column"].items() if given}
-    described["facts"] = entry.facts(described["parameters"])
-    if entry.works_on in ("column", "columns"):  # each column may have its own sd, and all of them be local
-        described["facts"]["local"] = all(entry.facts(given)["local"] for given in bound.values())
+        facts = [entry.facts(given) for given in bound.values()]
+        # each column may have its own sd, and all of them be local
+        described["facts"] = {**facts[0], "local": all(each["local"] for each in facts)}
     if counts:
         described["counts"] = {name: dict(given) for name, given in counts.items()}
     described["source"] = entry.source
@@ -200,11 +201,13 @@ def _mapping(plan: Plan) -> str:
 def _marginals(plan: Plan, applied: Applied) -> str:
     """Kept when, in every column, the last step that could change them restores or keeps them."""
     changed: set[str] = set()
-    for step, columns in zip(plan.steps, applied.columns, strict=True):
+    for step, columns, of_groups in zip(plan.steps, applied.columns, applied.of_groups, strict=True):
         if step.method == "reverse_map":
-            changed -= set(columns)
+            changed -= set(columns) - of_groups
         elif step.entry.marginals == "changed":
             changed |= set(columns)
+        else:  # values of groups that have different numbers of records
+            changed |= of_groups
     return "changed" if changed else "kept"
 
 
@@ -215,7 +218,7 @@ def _guarantees(table: Table, plan: Plan, applied: Applied) -> list[str]:
         if step.entry.guarantee is None:
             continue
         gaps = any(table.columns[name].missing for name in applied.columns[number])
-        if applied.apart[number]:
+        if step.entry.works_on == "columns" and applied.apart(number):
             continue  # columns of groups and of records were masked apart from each other
         if gaps and step.entry.works_on == "columns" and not step.entry.changes_missing:
             continue  # a missing cell stood at its column's mean, which every record changes, and it shows in its group
@@ -254,18 +257,20 @@ def _may_come_first(earlier: Step, name: str, survives: str) -> bool:
 def _leaves_standing(later: Step, name: str, survives: str) -> bool:
     entry = later.entry
     if survives == "data-free":
-        taken = any(later.bound(name)[parameter] is None for parameter in entry.from_data)
-        return taken is False and ("original" not in entry.needs or bool(entry.from_data))
+        # what looks at the values that it gets and at nothing else cannot weaken what holds of them
+        return "original" not in entry.needs or (bool(entry.from_data) and not entry.taken(later.bound(name)))
     return survives == "value-wise" and entry.post and entry.id != "reverse_map"
 
 
 def _disclosive(plan: Plan, applied: Applied) -> list[str]:
     flags = []
     for step, columns in zip(plan.steps, applied.columns, strict=True):
-        for parameter, why in step.entry.from_data.items():
-            taken = [name for name in columns if step.bound(name)[parameter] in (None, "data")]
-            if taken:
-                flags.append(f"{step.method}: {parameter} was taken from the original in {', '.join(taken)}: {why}")
+        taken: dict[tuple[str, str], list[str]] = {}
+        for name in columns if step.entry.works_on in ("column", "columns") else ():
+            for what in step.entry.taken(step.bound(name)).items():
+                taken.setdefault(what, []).append(name)
+        for (what, why), names in taken.items():
+            flags.append(f"{step.method}: {what} was taken from the original in {', '.join(names)}: {why}")
     return flags
 
 

@@ -40,8 +40,12 @@ class Applied:
     """What the values of a column are places of now, where that is no longer what it was."""
     dropped: tuple[str, ...]
     """The columns that are not in the release."""
-    apart: tuple[bool, ...]
-    """For each step whether columns of groups and of records were masked apart from each other."""
+    of_groups: tuple[frozenset[str], ...]
+    """For each step the columns that were masked on one record of each group."""
+
+    def apart(self, number: int) -> bool:
+        """Whether columns of groups and of records were masked apart from each other by a step."""
+        return 0 < len(self.of_groups[number]) < len(self.columns[number])
 
     @property
     def masked(self) -> tuple[str, ...]:
@@ -161,12 +165,12 @@ def apply(table: Table, plan: Plan, *, seed: Seed, replicate: int = 0) -> Applie
     work = _Work(table)
     columns: list[tuple[str, ...]] = []
     counts: list[Mapping[str, Mapping[str, int]]] = []
-    apart: list[bool] = []
+    of_groups: list[frozenset[str]] = []
     for number, step in enumerate(plan.steps):
         entry = step.entry
         chosen = _columns_for(step, work)
         columns.append(chosen)
-        apart.append(False)
+        of_groups.append(frozenset())
         if entry.works_on == "names":
             work.dropped += entry(chosen, **step.bound())
             work.changed = {name: each for name, each in work.changed.items() if name not in work.dropped}
@@ -179,7 +183,7 @@ def apply(table: Table, plan: Plan, *, seed: Seed, replicate: int = 0) -> Applie
             counts.append({})
         else:
             stream_name = ("mask", number, entry.id)
-            made, apart[-1] = _on_values(step, chosen, work, seed=seed, named=stream_name, replicate=replicate)
+            made, of_groups[-1] = _on_values(step, chosen, work, seed=seed, named=stream_name, replicate=replicate)
             counts.append({name: out.counts for name, out in made.items() if out.counts})
     in_place = {name: work.changed[name].values for name in table.names if name in work.changed}
     labels = {
@@ -195,14 +199,14 @@ def apply(table: Table, plan: Plan, *, seed: Seed, replicate: int = 0) -> Applie
         tuple(dict.fromkeys(work.notes)),
         labels,
         tuple(work.dropped),
-        tuple(apart),
+        tuple(of_groups),
     )
 
 
 def _on_values(
     step: Step, chosen: Sequence[str], work: _Work, *, seed: Seed, named: tuple[str | int, ...], replicate: int
-) -> tuple[dict[str, Outcome], bool]:
-    """A step on columns; those of groups on one record of each group. Also whether some were masked apart for that."""
+) -> tuple[dict[str, Outcome], frozenset[str]]:
+    """A step on columns; those of groups, which are told too, on one record of each group."""
     entry = step.entry
     before = {name: work.current(name, as_labels=entry.takes == "labels") for name in chosen}
     of_groups = work.of_groups(chosen)
@@ -238,7 +242,7 @@ def _on_values(
             work.notes += [f"{entry.id}, column {name}: {note}" for note in outcome.notes]
     for name in chosen:
         work.put(name, made[name], before[name])
-    return made, entry.works_on == "columns" and bool(of_groups) and len(of_groups) < len(chosen)
+    return made, frozenset(of_groups)
 
 
 def _on_columns(

@@ -90,4 +90,4 @@ def middle(label: str) -> float | None:
     low, high = found
     if math.isinf(low) or math.isinf(high):
         return None if math.isinf(low) and math.isinf(high) else (high if math.isinf(low) else low)
-    return low + (high - low) / 2
+    return low / 2 + high / 2  # the sum of the two may be too large

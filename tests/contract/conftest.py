@@ -163,6 +163,11 @@ def plain(method: Method) -> bool:
     )
 
 
+def for_categories(method: Method) -> bool:
+    """Whether the contract on tables of all kinds is about it, too; a post-step needs another step before it."""
+    return not plain(method) or (not method.post and not {"nominal", "hierarchy"}.isdisjoint(method.kinds))
+
+
 def every_entry() -> list[Entry[Any]]:
     """All methods, then all measures."""
     return [*catalogue.methods().values(), *catalogue.measures().values()]
@@ -178,7 +183,7 @@ def shares() -> dict[str, tuple[list[Any], Callable[[Any], str]]]:
         "entry": (every_entry(), lambda entry: entry.id),
         "declared": (pairs, lambda pair: f"{pair[0].id}.{pair[1].name}"),
         "measure": (measures, lambda measure: measure.id),
-        "other": ([each for each in catalogue.methods().values() if not plain(each)], lambda method: method.id),
+        "other": (list(filter(for_categories, catalogue.methods().values())), lambda method: method.id),
         "base": ([base_of(method) for method in methods], str),
         "variant": ([variant for method in methods for variant in variants_of(method)], str),
     }

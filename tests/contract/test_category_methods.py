@@ -16,7 +16,7 @@ from rankveil.catalogue import Method
 
 SEED = "5eed0123456789abcdef5eed0123456789abcdef5eed0123456789abcdef5eed"
 HIERARCHY = [(place, place[0], "*") for place in ("na", "nb", "sa", "sb", "sc")]
-GIVEN: dict[str, dict[str, Any]] = {"recode": {"level.TOWN": 1}}
+GIVEN: dict[str, dict[str, Any]] = {"distance_swap": {"d": 3}, "recode": {"level.TOWN": 1}}
 """What a method must be told before it can do anything."""
 
 
@@ -78,6 +78,14 @@ def test_missing_cells_stay_missing_unless_it_says_that_it_changes_them(other: M
         gone = [data[name].to_pylist()[row] is None for row in order]
         now = [cell is None or cell == "" for cell in made.data[name].to_pylist()]
         assert other.changes_missing or now == gone, name
+
+
+def test_labels_are_the_columns_own_and_as_many_of_each_where_marginals_are_kept(other: Method) -> None:
+    data = frame()
+    made = release(other, data)
+    for name in made.changed if other.marginals == "kept" else ():
+        before, after = data[name].to_pylist(), made.data[name].to_pylist()
+        assert sorted(map(shown, after)) == sorted(map(shown, before)), name
 
 
 def test_the_manifest_is_json_and_tells_no_secret(other: Method) -> None:

@@ -178,7 +178,7 @@ def test_types_that_spss_has_not(tmp_path: Path) -> None:
     assert metadata.read(data.schema.field("price")).decimals == 2
 
 
-@pytest.mark.parametrize("rows", [0, 1, 3000])
+@pytest.mark.parametrize("rows", [0, 3000])
 def test_any_number_of_records(tmp_path: Path, rows: int) -> None:
     rng = np.random.default_rng(7)
     written = pa.table({"x": rng.normal(size=rows), "s": pa.array([f"t{n % 97}" for n in range(rows)], pa.string())})
@@ -273,7 +273,7 @@ def test_labels_that_spss_cannot_hold(tmp_path: Path, cells: list[object], said:
 
 
 @pytest.mark.parametrize("ending", BOTH)
-@pytest.mark.parametrize("keep", [0, 3, 100, 0.3, 0.6, 0.99, -9])  # the last 8 bytes only mark the end
+@pytest.mark.parametrize("keep", [0, 100, 0.6, -9])  # the last 8 bytes only mark the end
 def test_files_that_are_cut_short(tmp_path: Path, ending: str, keep: float) -> None:
     path = tmp_path / f"t{ending}"
     save(survey(), path)
@@ -293,6 +293,19 @@ def test_files_that_are_something_else(tmp_path: Path) -> None:
         load(path)
     with pytest.raises(FileError, match="there is no such file"):
         load(tmp_path / "none.sav")
+
+
+def test_damage_that_crashes_the_library(tmp_path: Path) -> None:
+    path = tmp_path / "t.sav"
+    save(survey(), path)
+    content = bytearray(path.read_bytes())
+    # a text wider than 8 bytes has further records, of width -1; one of a width beyond all sense ends the process
+    at = content.index(b"STADT   ") + 12
+    assert content[at : at + 4] == b"\xff\xff\xff\xff"
+    content[at + 3] = 0x3A
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match=r"t.sav: is no SPSS file, or is damaged or cut short$"):
+        load(path)
 
 
 def test_text_in_another_encoding_than_the_file_claims(tmp_path: Path) -> None:

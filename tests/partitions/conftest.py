@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -18,44 +21,43 @@ from rankveil.partitions.scratch import Scratch
 from rankveil.partitions.stages import Job
 from rankveil.seeds import Seed
 
-MakeJob = Callable[..., Job]
+Partitioned = Callable[..., AbstractContextManager[Job]]
 
 
 def carelessly(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
     """An engine that starts tasks in another order than theirs, and runs each of them twice."""
-    order = np.random.default_rng(len(items)).permutation(len(items))
-    found = {int(i): function(items[i]) for i in order}
-    again = {int(i): function(items[i]) for i in reversed(order)}
-    assert found.keys() == again.keys()
+    order = np.random.default_rng(len(items)).permutation(len(items)).tolist()
+    for i in order:
+        function(items[i])
+    again = {i: function(items[i]) for i in reversed(order)}
     return [again[i] for i in range(len(items))]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def each() -> Any:
     return carelessly
 
 
-@pytest.fixture
-def make_job(tmp_path: Path) -> MakeJob:
-    """Two tables as Parquet folders cut at the given rows, and a job on them."""
-    made = 0
+@pytest.fixture(scope="session")
+def partitioned() -> Partitioned:
+    """Two tables as Parquet folders cut at the given rows, and a job on them, as long as it is needed."""
 
-    def make(x: Any, y: Any, *, cuts: Sequence[int] = (), sizes: Sizes | None = None, seed: int = 0) -> Job:
-        nonlocal made
-        made += 1
-        folder = tmp_path / str(made)
+    @contextmanager
+    def made(x: Any, y: Any, *, cuts: Sequence[int] = (), sizes: Sizes | None = None, seed: int = 0) -> Iterator[Job]:
         names = tuple(f"V{j}" for j in range(x.shape[1]))
         bounds = (0, *sorted(cuts), len(x))
-        for side, table in (("x", x), ("y", y)):
-            (folder / side).mkdir(parents=True)
-            # the masked table lies in one file, however the original is cut
-            files = bounds if side == "x" else (0, len(x))
-            for k, (start, stop) in enumerate(zip(files[:-1], files[1:], strict=True)):
-                part = pa.table({name: table[start:stop, j] for j, name in enumerate(names)})
-                pq.write_table(part, folder / side / f"{k:03d}.parquet", row_group_size=7)
-        (folder / "scratch").mkdir()
-        original, masked = survey(str(folder / "x")), survey(str(folder / "y"))
-        job = Job(original, masked, names, bounds, Scratch(str(folder / "scratch")), Seed.of(seed))
-        return job if sizes is None else replace(job, sizes=sizes)
+        with TemporaryDirectory() as place:
+            folder = Path(place)
+            for side, table in (("x", x), ("y", y)):
+                (folder / side).mkdir()
+                # the masked table lies in one file, however the original is cut
+                files = bounds if side == "x" else (0, len(x))
+                for k, (start, stop) in enumerate(pairwise(files)):
+                    part = pa.table({name: table[start:stop, j] for j, name in enumerate(names)})
+                    pq.write_table(part, folder / side / f"{k:03d}.parquet", row_group_size=max(len(x) // 5, 7))
+            (folder / "scratch").mkdir()
+            original, masked = survey(str(folder / "x")), survey(str(folder / "y"))
+            job = Job(original, masked, names, bounds, Scratch(str(folder / "scratch")), Seed.of(seed))
+            yield job if sizes is None else replace(job, sizes=sizes)
 
-    return make
+    return made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from rankveil.partitions.layout import Layout, Sizes, cut_runs, splitters
 from rankveil.partitions.ranking import by_row, kind_of_ranks, rank_file, rank_span, ranks_in_run
 from rankveil.partitions.runs import Sorter, codes_of, row_file, settle_run, settled, values_of, write_run
 from rankveil.partitions.scratch import Scratch
-from rankveil.partitions.stages import ranked
+from rankveil.partitions.stages import Job, ranked, remove_ranks
 from rankveil.ranks import average_ranks
 from rankveil.seeds import Seed
 from rankveil.views import Side, View
@@ -85,7 +86,7 @@ def test_no_interval_holds_much_more_than_it_should(parts: list[list[int]], size
     cut_at = splitters(samples, every=every, interval=sizes.interval)
     everything = np.sort(np.concatenate([np.array(part, np.uint64) for part in parts]))
     ends = np.concatenate(([-1], cut_at.astype(np.int64), [99]))
-    between = [np.count_nonzero((everything > a) & (everything < b)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    between = [np.count_nonzero((everything > a) & (everything < b)) for a, b in pairwise(ends)]
     # what is chosen stands for `step` samples, and each run may hide one less than `every` codes at either end
     step = max(sizes.interval // every, 1)
     assert max(between) <= step * every + len(parts) * every
@@ -157,15 +158,46 @@ def tables(draw: Any) -> tuple[Any, Any, list[int]]:
     return made[0], made[1], draw(st.lists(st.integers(1, n), max_size=4))
 
 
-@settings(deadline=None, max_examples=60)
-@given(table=tables(), sizes=st.sampled_from([TINY, Sizes(interval=2, span=3), Sizes(interval=20, span=50)]))
-def test_reverse_mapped_ranks_are_those_of_the_view(table: Any, sizes: Sizes, tmp_path_factory: Any) -> None:
-    x, y, cuts = table
-    from tests_partitions_job import job_on  # type: ignore[import-not-found]
-
-    job_on(x, y, cuts, sizes, tmp_path_factory)
-
-
 def view(x: Any, y: Any, names: tuple[str, ...], seed: Seed) -> View:
     rows = np.arange(len(x))
     return View(Side(x), Side(y), names=names, original=rows, masked=rows, paired=True, seed=seed)
+
+
+def taken(job: Job, column: str) -> Any:
+    """The doubled ranks of a column in all partitions."""
+    kind = kind_of_ranks(job.records)
+    return np.concatenate([job.scratch.take(rank_file(column, p), kind) for p in job.partitions])
+
+
+@settings(deadline=None, max_examples=40)
+@given(table=tables(), sizes=st.sampled_from([TINY, Sizes(interval=2, span=3), Sizes(interval=20, span=50)]))
+def test_reverse_mapped_ranks_are_those_of_the_view(table: Any, sizes: Sizes, partitioned: Any, each: Any) -> None:
+    x, y, cuts = table
+    with partitioned(x, y, cuts=cuts, sizes=sizes, seed=3) as job:
+        (column,) = ranked(job, each)
+        whole = view(x, y, job.names, job.seed)
+        assert np.array_equal(taken(job, "x0"), 2 * whole.rank_x[:, 0])
+        assert np.array_equal(taken(job, "y0"), 2 * whole.rank_y[:, 0])
+        assert np.array_equal(taken(job, "z0" if column.reversed else "y0"), 2 * whole.rank_z[:, 0])
+
+
+def test_many_reverse_mapped_ranks_are_those_of_the_view(partitioned: Any, each: Any) -> None:
+    rng = np.random.default_rng(0)
+    x = np.column_stack((rng.normal(size=40_000), np.round(rng.normal(size=40_000), 1), rng.normal(size=40_000)))
+    y = np.column_stack((np.round(x[:, 0], 2), np.round(x[:, 1]), x[:, 2] + rng.normal(size=40_000)))
+    y[:15_000, 1] = 0.0
+    with partitioned(x, y, cuts=[9_000, 26_000], sizes=Sizes(interval=6_000, span=14_000)) as job:
+        columns = ranked(job, each)
+        whole = view(x, y, job.names, job.seed)
+        assert [column.reversed for column in columns] == [True, True, False]
+        for j, column in enumerate(columns):
+            assert np.array_equal(taken(job, f"z{j}" if column.reversed else f"y{j}"), 2 * whole.rank_z[:, j])
+
+
+def test_only_ranks_stay_in_the_scratch_folder(partitioned: Any, each: Any) -> None:
+    x = np.random.default_rng(0).integers(0, 9, (60, 3)).astype(float)
+    with partitioned(x, np.flip(x, axis=0).copy(), cuts=[10, 30], sizes=TINY) as job:
+        ranked(job, each)
+        assert {name.partition("-")[0] for name in os.listdir(job.scratch.folder)} == {"ranks"}
+        remove_ranks(job, each)
+        assert os.listdir(job.scratch.folder) == []

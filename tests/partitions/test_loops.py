@@ -78,8 +78,8 @@ def test_a_sum_keeps_what_rounding_takes(form: str) -> None:
     x=st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=600).map(lambda each: np.array(each, np.float64))
 )
 def test_central_sums(x: Any) -> None:
-    plain, compiled = (getattr(loops.central_sums, form)(x, 2.0, 0.25) for form in FORMS)
-    gap = x / 2 - 0.25
+    plain, compiled = (getattr(loops.central_sums, form)(x, 2.0, 0.25, 0.125) for form in FORMS)
+    gap = x / 2 - 0.375
     for power, one, other in zip((2, 3, 4), plain, compiled, strict=True):
         size = np.sum(np.abs(gap) ** power)
         assert one == pytest.approx(np.sum(gap**power), rel=1e-12, abs=1e-13 * size)

@@ -1,4 +1,4 @@
-"""Public figures: no point and no bar stands for fewer than ten records, and no end is somebody's own number."""
+"""Public figures: no point stands for fewer than ten records, and no end is somebody's own number."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from hypothesis import strategies as st
 
 import rankveil as rv
 from rankveil import datasets
+from rankveil.report.attacks import attack_sections
 from rankveil.report.audits import audit_sections
-from rankveil.report.chart import Bars, Line
+from rankveil.report.chart import Line
 from rankveil.report.figures import match_distances, permutation_level
 from rankveil.report.figures.distances import PUBLIC
 
 NULL = (np.arange(100.0), np.full(100, 0.01))
 
 
-def bars(observed: Any) -> tuple[Bars, Bars]:
-    chart = match_distances(
-        np.asarray(observed), NULL, n=len(observed), draws=100, claims=0, withstands=True, public=True
-    )
-    assert all(isinstance(series, Bars) for series in chart.series)
+def curves(observed: Any) -> tuple[Line, Line]:
+    """Of the real and of the random records."""
+    real = np.asarray(observed)
+    chart = match_distances(real, NULL, n=real.size, draws=100, claims=0, withstands=True, public=True)
+    assert all(isinstance(series, Line) for series in chart.series)
     return chart.series  # type: ignore[return-value]
 
 
@@ -63,7 +64,7 @@ def test_nobody_can_be_read_off_a_curve() -> None:
 def test_few_records_tell_nothing() -> None:
     [line] = permutation_level({"A": np.array([0.0, 1.0, 1.0])}, n=3, public=True).series
     assert line == Line("A", [0], [0])
-    assert bars([0, 5, 7])[0] == Bars("real records (3)", ["any"], [1.0])
+    assert curves([0, 5, 7])[0] == Line("real records (3)", [0], [0])
 
 
 def test_a_public_page_of_few_records_draws_no_curve() -> None:
@@ -74,34 +75,49 @@ def test_a_public_page_of_few_records_draws_no_curve() -> None:
     assert "How far the values moved" in titles
 
 
-def test_bars_by_hand() -> None:
-    real, chance = bars([0] * 12 + [1] * 3 + [2] * 8 + [57] * 11 + [99.5])
-    assert real.x == chance.x == ("up to 0", "0 to 2", "above 2")
-    assert real.y == pytest.approx([12 / 35, 11 / 35, 12 / 35])
-    assert chance.y == pytest.approx([0.01, 0.02, 0.97])
+def test_match_distances_by_hand() -> None:
+    real, chance = curves([0] * 12 + [1] * 3 + [2] * 8 + [57] * 11 + [99.5])
+    assert real == Line("real records (35)", [0, 0, 2], [0, 12 / 35, 23 / 35])
+    assert (chance.x[-1], chance.y[-1]) == pytest.approx((99, 1))
+    assert chance.y == pytest.approx([0, *((at + 1) / 100 for at in chance.x[1:])])
 
 
 @given(st.lists(st.integers(0, 150), min_size=1, max_size=900))
-def test_every_bar_stands_for_several_records(observed: list[int]) -> None:
-    real, chance = bars(observed)
-    assert sum(real.y) == pytest.approx(1)
-    assert sum(chance.y) == pytest.approx(1)
-    assert min(real.y) * len(observed) >= min(PUBLIC, len(observed)) - 1e-9
-    assert len(real.x) <= 30
+def test_every_part_of_the_match_distances_stands_for_several_records(observed: list[int]) -> None:
+    real, chance = curves(observed)
+    counts = np.array([*real.y, 1.0]) * len(observed)
+    assert min(part for part in np.diff(counts) if part > 0) >= min(PUBLIC, len(observed)) - 1e-9
+    assert max(len(real.x), len(chance.x)) <= 41
+    for share, most in zip(counts[1:-1], real.x[1:], strict=True):
+        assert np.sum(np.array(observed) <= most) == pytest.approx(share)
 
 
-@pytest.mark.parametrize("verb", ["audit", "attack"])
-def test_a_public_page_holds_no_curve_of_single_records(tmp_path: Path, verb: str) -> None:
+def test_nobody_can_be_read_off_the_match_distances() -> None:
+    observed = np.random.default_rng(1).integers(0, 60, 500)
+    drawn = curves(observed)
+    observed[np.argmax(observed)] = 140
+    assert curves(observed) == drawn
+
+
+def test_a_public_audit_holds_no_curve_of_single_records(tmp_path: Path) -> None:
     original = datasets.demo(400).select(["AGE", "INCOME", "TAX"])
-    masked = rv.mask(original, "rank_swap", p=20, seed=1).data
-    made = getattr(rv, verb)(original, masked)
+    made = rv.audit(original, rv.mask(original, "rank_swap", p=20, seed=1).data)
 
     def longest(public: bool) -> int:
         made.report(tmp_path / "page.html", public=public)
         text = (tmp_path / "page.html").read_text(encoding="utf-8")
         found = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', text, re.DOTALL)
-        assert found
         return max(len(series["y"]) for chart in found for series in json.loads(chart)["data"] if "y" in series)
 
-    assert longest(public=True) <= 30
-    assert longest(public=False) > 30
+    assert longest(public=True) <= 22
+    assert longest(public=False) == 400
+
+
+def test_a_public_attack_lists_no_distances_of_single_records() -> None:
+    made = rv.attack(*datasets.running_example())
+    asked = made.to_dict(), made.matches.distance, (made.null.values, made.null.shares)
+    inside, outside = (attack_sections(*asked, public=public)[0] for public in (False, True))
+    assert inside.tables[0].columns == ("distance", "share of real records", "share of random records")
+    assert [grid.columns for grid in outside.tables] == [("", "value")]
+    [chart] = outside.charts
+    assert chart.y_label == "Share of records at most so far"

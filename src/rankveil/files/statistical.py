@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import warnings
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -21,6 +23,15 @@ EXACT = 2**53
 
 _MOST_PACKED = 1200
 """A compressed file cannot hold more cells per byte than this."""
+
+_FRAGILE = ("read_sav",)
+"""What the library does not only refuse when a file is damaged, but may crash on."""
+
+_PROBE = """
+import sys, pyreadstat
+getattr(pyreadstat, sys.argv[1])(sys.argv[2], metadataonly=True, output_format="dict", encoding=sys.argv[3] or None)
+"""
+_LONGEST_PROBE = 120
 
 
 def library(what: str) -> ModuleType:
@@ -48,6 +59,8 @@ def parsed(path: str, *, reader: str, what: str, encoding: str | None, **options
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", UserWarning)
+            if reader in _FRAGILE and not _survives(place, reader=reader, encoding=encoding):
+                raise _damaged(path, what)
             _, header = read(place, metadataonly=True, output_format="dict", encoding=encoding)
             cells = (header.number_rows or 0) * (header.number_columns or 0)
             if cells > size * _MOST_PACKED:
@@ -63,9 +76,25 @@ def parsed(path: str, *, reader: str, what: str, encoding: str | None, **options
                 f"{path}: its text is not in the encoding that the file claims; give the right one with --encoding"
             ) from error
         raise _damaged(path, what) from error
-    except (IndexError, OverflowError, MemoryError) as error:  # numbers in the header that the library believes
+    except (IndexError, OverflowError, MemoryError, TypeError, ValueError) as error:
+        # nonsense in the header that the library believes
         raise _damaged(path, what) from error
     return columns, said
+
+
+def _survives(place: str, *, reader: str, encoding: str | None) -> bool:
+    """Whether the library comes through the header of a file, tried in a process that may crash instead of this one."""
+    if not sys.executable:
+        return True
+    command = [sys.executable, "-P", "-c", _PROBE, reader, place, encoding or ""]
+    nothing = subprocess.DEVNULL
+    try:
+        done = subprocess.run(
+            command, stdin=nothing, stdout=nothing, stderr=nothing, timeout=_LONGEST_PROBE, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode in (0, 1)  # 1 is an error that will be met again, and told, here
 
 
 def with_letters(cells: list[Any], letters: list[str]) -> pa.Array:

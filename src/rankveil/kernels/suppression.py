@@ -63,7 +63,7 @@ def begin(z, absent, weights):
 
 
 @_njit
-def construct(state, rows, masks, prices, k):
+def construct(state, rows, masks, prices, k, groups, lists):
     """Give each of the waiting `rows` a class; only they are lent to others. Returns how many could not have one.
 
     `masks` are the sets of columns from the cheapest to the dearest; `prices` rise, and are where borrowing is tried.
@@ -72,8 +72,6 @@ def construct(state, rows, masks, prices, k):
     worth = np.empty(masks.size, np.int64)
     for i in range(masks.size):
         worth[i] = weight_of(masks[i], state.weights)
-    groups = _no_groups(rows.size, len(state.z))
-    lists = _no_lists(len(state.z), state.table.size, rows.size)
     done = 0
     for price in prices:
         while done < masks.size and worth[done] < price:
@@ -91,7 +89,7 @@ def construct(state, rows, masks, prices, k):
 
 
 @_njit
-def improve(state, sequence, masks, prices, k, block, turn, most):
+def improve(state, sequence, masks, prices, k, block, turn, most, groups, lists):
     """Take the classes of about `block` records that follow each other in `sequence` apart and make them anew.
 
     What does not cost less is put back. Returns how much was saved; stops when `most` keys were computed.
@@ -124,7 +122,7 @@ def improve(state, sequence, masks, prices, k, block, turn, most):
         while upto > 1 and weight_of(masks[upto - 1], state.weights) > dearest:
             upto -= 1
         some = _mixed(masks[:upto], state.weights, 31 * turn + number)
-        left = construct(state, rows[:count].copy(), some, prices, k)
+        left = construct(state, rows[:count].copy(), some, prices, k, groups, lists)
         now = 0
         for t in range(count):
             now += state.cost[rows[t]]
@@ -160,7 +158,7 @@ def _power_above(n):
 
 
 @_njit
-def _no_groups(rows, n):
+def no_groups(rows, n):
     places = _power_above(2 * rows)
     return Groups(
         np.zeros(places, np.int64),
@@ -248,12 +246,13 @@ def _gather(state, waiting, count, columns, groups):
     """Waiting records that agree in these columns; returns how many groups there are. `_scatter` undoes it."""
     number = 0
     state.work[0] += count
+    table = groups.table[: _power_above(2 * count)]  # as small as may be: it stays near the processor
     for t in range(count):
         i = waiting[t]
         key = _key(state, i, columns)
-        at = _place(groups.table, key)
-        if groups.table[at] == 0:
-            groups.table[at], groups.place[at] = key, number
+        at = _place(table, key)
+        if table[at] == 0:
+            table[at], groups.place[at] = key, number
             groups.key[number], groups.first[number], groups.count[number] = key, -1, 0
             number += 1
         g = groups.place[at]
@@ -263,12 +262,13 @@ def _gather(state, waiting, count, columns, groups):
 
 
 @_njit
-def _scatter(groups, number):
+def _scatter(groups, number, count):
+    table = groups.table[: _power_above(2 * count)]
     # all places are found before any is emptied: a search ends at the first empty one
     for g in range(number):
-        groups.key[g] = _place(groups.table, groups.key[g])
+        groups.key[g] = _place(table, groups.key[g])
     for g in range(number):
-        groups.table[groups.key[g]] = 0
+        table[groups.key[g]] = 0
 
 
 @_njit
@@ -315,7 +315,7 @@ def _open_largest(state, waiting, count, masks, groups, k):
                 _settle(state, g, masks[best], groups)
             else:
                 largest[best] = max(largest[best], groups.count[g])
-        _scatter(groups, number)
+        _scatter(groups, number, count)
         count = _still(state, waiting, count)
     return count
 
@@ -336,20 +336,20 @@ def _join(state, waiting, count, masks, k):
     return count
 
 
-Lists = namedtuple("Lists", "first following loss wanted present taken total")
-"""Who could be borrowed: for each group the first record, and for each record the next; what it would lose.
+Lists = namedtuple("Lists", "first following loss budget present taken total")
+"""Who could be borrowed: for each group the first record, for each record the next, and what it would lose.
 
-For classes, by their place: how many of its records agree with the group, how many are taken, what all would lose.
+budget[g] is what a class for group g may cost others; 0 when it needs none. For classes, by their place: how many of its records agree with the group, how many are taken, what all would lose.
 """
 
 
 @_njit
-def _no_lists(n, places, rows):
+def no_lists(n, places, rows):
     return Lists(
         np.full(rows, -1, np.int64),
         np.empty(n, np.int64),
         np.empty(n, np.int64),
-        np.zeros(rows, np.bool_),
+        np.zeros(rows, np.int64),
         np.zeros(places, np.int64),
         np.zeros(places, np.int64),
         np.zeros(places, np.int64),
@@ -363,48 +363,47 @@ def _borrow(state, waiting, count, rows, mask, price, groups, lists, k):
     number = _gather(state, waiting, count, columns, groups)
     wanted = False
     for g in range(number):
-        lists.first[g] = -1
+        lists.first[g], lists.budget[g] = -1, 0
         home = _place(state.table, groups.key[g])
-        lists.wanted[g] = False
         if groups.count[g] >= k or (state.table[home] != 0 and state.size[home] >= k):
             _settle(state, g, mask, groups)
-        else:
-            lists.wanted[g] = wanted = True
+            continue
+        wanted = True
+        i = groups.first[g]
+        while i >= 0:
+            lists.budget[g] += price - weight_of(mask & ~state.absent[i], state.weights)
+            i = groups.following[i]
     if wanted:
-        _find_lenders(state, rows, mask, columns, groups, lists)
+        _find_lenders(state, rows, mask, columns, groups.table[: _power_above(2 * count)], groups, lists)
         for g in range(number):
-            if lists.wanted[g] and lists.first[g] >= 0:
-                _open_with_others(state, g, mask, price, groups, lists, k)
-    _scatter(groups, number)
+            if lists.first[g] >= 0:
+                _open_with_others(state, g, mask, groups, lists, k)
+    _scatter(groups, number, count)
     return _still(state, waiting, count)
 
 
 @_njit
-def _find_lenders(state, rows, mask, columns, groups, lists):
+def _find_lenders(state, rows, mask, columns, table, groups, lists):
     """The records with a class that agree with a group."""
     weight = weight_of(mask, state.weights)
     state.work[0] += rows.size
     for i in rows:
         if state.home[i] < 0:
             continue
-        at = _place(groups.table, _key(state, i, columns))
-        if groups.table[at] == 0 or not lists.wanted[groups.place[at]]:
+        at = _place(table, _key(state, i, columns))
+        if table[at] == 0:
             continue
         g = groups.place[at]
-        overlap = mask & state.absent[i]
-        lists.loss[i] = weight - weight_of(overlap, state.weights) - state.cost[i]
-        lists.following[i], lists.first[g] = lists.first[g], i
+        loss = weight - weight_of(mask & state.absent[i], state.weights) - state.cost[i]
+        if loss < lists.budget[g]:
+            lists.loss[i] = loss
+            lists.following[i], lists.first[g] = lists.first[g], i
 
 
 @_njit
-def _open_with_others(state, group, mask, price, groups, lists, k):
+def _open_with_others(state, group, mask, groups, lists, k):
     """Open a class for a group with those who lose least, or with a whole class, if it pays."""
-    budget, need = 0, k - groups.count[group]
-    i = groups.first[group]
-    while i >= 0:
-        budget += price - weight_of(mask & ~state.absent[i], state.weights)
-        i = groups.following[i]
-    many = 0
+    need, many = k - groups.count[group], 0
     i = lists.first[group]
     while i >= 0:
         home = state.home[i]
@@ -434,7 +433,7 @@ def _open_with_others(state, group, mask, price, groups, lists, k):
         home = state.home[who[t]]
         if lists.present[home] == state.size[home] and lists.total[home] < whole:
             whole, which = lists.total[home], home
-    if min(singly, whole) < budget:
+    if min(singly, whole) < lists.budget[group]:
         _settle(state, group, mask, groups)
         home = state.home[groups.first[group]]
         for t in order:

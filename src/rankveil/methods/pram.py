@@ -4,23 +4,27 @@
 >>> from rankveil.categories import nominal
 >>> from rankveil.seeds import Seed
 >>> towns = nominal(["a", "b"], np.array([2.0, 1.0]))
->>> pram(np.array([0.0, 0.0, 1.0]), categories=towns, p=1.0, rng=Seed.of(1).stream("towns"))
+>>> pram(np.array([0.0, 0.0, 1.0]), categories=towns, p=1.0, rng=Seed.of(1).stream("towns")).values
 array([1., 1., 0.])
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankveil.catalogue import Array, Range, method
+from rankveil.catalogue import Array, Outcome, Range, method
 from rankveil.categories import Categories
 from rankveil.errors import ParameterError, suggestion
 from rankveil.seeds import Stream
 
 Codes = NDArray[np.intp]
+_ROUNDS = 10_000
+_CLOSE = 1e-13
 
 
 @method(
@@ -28,8 +32,11 @@ Codes = NDArray[np.intp]
     source="Gouweleeuw, Kooiman, Willenborg and de Wolf 1998",
     kinds=("ordinal", "nominal"),
     strength="p",
-    tells="the probabilities of exchange are known, so counts can be corrected by the inverse of their matrix; "
-    "invariant PRAM keeps the expected share of every category, and counts need no correction",
+    instead=("matrix",),
+    tells="counts of the c categories (the number is under counts) can be corrected by the inverse of the matrix P of "
+    "the exchange: its diagonal is 1 - p, and another category has p / (c - 1) or, to = frequency, p f_l / (1 - f_k), "
+    "f the original shares; a matrix that is given says it all. Invariant PRAM keeps the expected share of every "
+    "category, so single counts need no correction, and the released shares stand for f in the matrix of cross tables",
 )
 def pram(
     x: Array,
@@ -42,77 +49,181 @@ def pram(
     matrix: Annotated[str | None, "the probabilities themselves instead: 'a>b:0.1;a>c:0.2;b>a:0.3'"] = None,
     categories: Categories,
     rng: Stream,
-) -> Array:
+) -> Outcome:
     """Every category k becomes l with probability P(k, l), each record by itself.
 
-    P has 1 - p on its diagonal and p spread over the other categories, or is given. The invariant form is P P* with
-    P*(k, l) = f_l P(l, k) / sum_m f_m P(m, k), f the shares in the original: f P P* = f.
+    P has 1 - p on its diagonal and p spread over the other categories, those that no record has too, or it is given.
+    The invariant form is P P* with P*(k, l) = f_l P(l, k) / sum_m f_m P(m, k), f the shares in the original: f P P* = f.
     """
     code = x.astype(np.intp)
-    share = np.bincount(code, minlength=len(categories)) / max(x.size, 1)
+    counts = np.bincount(code, minlength=len(categories)).astype(np.float64)
+    told = {"categories": len(categories)}
     if matrix is not None:
-        table = _read(matrix, categories)
-        made = _drawn(code, table, rng.random(x.size))
+        table = read_matrix(matrix, categories.labels)
+        made = drawn(code, table, rng.random(x.size))
         if invariant:
-            back = (table * share[:, None]).T
-            made = _drawn(made, back / np.maximum(back.sum(axis=1, keepdims=True), 1e-300), rng.random(x.size))
-        return made.astype(np.float64)
-    weight = np.ones(len(categories)) if to == "uniform" else share
-    if np.count_nonzero(weight) < 2:
-        rng.random(x.size)
-        return x.copy()
-    made = _exchanged(code, np.full(x.size, p), weight, rng.random(x.size), rng.random(x.size))
+            made = drawn(made, bayes(table, counts), rng.random(x.size))
+        return Outcome(made.astype(np.float64), told)
+    first = exchange(counts, p=p, to=to)
+    if first is None:
+        return Outcome(x.copy(), told, ("there is one category only, so nothing was exchanged",))
+    made = first.drawn(code, rng.random(x.size), rng.random(x.size))
     if invariant:
-        away = p * weight / (weight.sum() - weight)  # l leaves for a given other one so often, per weight of the other
-        gone = share * away
-        moved = (gone.sum() - gone) * weight  # what comes to k from all others
-        stay = share * (1 - p)
-        total = stay + moved
+        made = first.back(counts).drawn(made, rng.random(x.size), rng.random(x.size))
+    return Outcome(made.astype(np.float64), told, _too_strong(p, len(categories)))
+
+
+@pram.discloses
+def _(parameters: Mapping[str, Any]) -> dict[str, str]:
+    """Probabilities that depend on the shares of the categories."""
+    if not parameters["invariant"] and (parameters["to"] == "uniform" or parameters["matrix"] is not None):
+        return {}
+    return {"a part of the probabilities": "the shares of its categories, which the release tells nearly as well"}
+
+
+@pram.corrects_shares
+def _(shares: Mapping[str, float], parameters: Mapping[str, Any], counts: Mapping[str, int]) -> dict[str, float]:
+    """f from the released shares, whose expectation is f P."""
+    if parameters["invariant"]:
+        return dict(shares)
+    p, matrix, number = parameters["p"], parameters["matrix"], counts["categories"]
+    if matrix is not None:
+        named = [label for source, target, _ in _entries(matrix, list(shares)) for label in (source, target)]
+        labels = list(dict.fromkeys([*shares, *named]))
+        released = np.array([shares.get(label, 0.0) for label in labels])
+        table = read_matrix(matrix, labels)
+        if np.linalg.cond(table) > 1e12:
+            raise ParameterError("pram: its matrix has no inverse, so the original shares do not follow from it")
+        return dict(zip(labels, np.linalg.solve(table.T, released).tolist(), strict=True))
+    if number < 2:
+        return dict(shares)
+    if parameters["to"] == "uniform":
+        other = p / (number - 1)
+        if abs(1 - p - other) < 1e-12:
+            raise ParameterError(f"pram: with p = {p:g} all categories become equally likely: no share can be told")
+        return {label: (share - other) / (1 - p - other) for label, share in shares.items()}
+    return dict(zip(shares, _unmixed(np.array(list(shares.values())), p).tolist(), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Exchange:
+    """Category k is left with a probability of its own, for another in proportion to the weights of the others."""
+
+    leave: Array
+    weight: Array
+
+    def matrix(self) -> Array:
+        """P(k, l), the probability that k becomes l."""
+        others = self.weight.sum() - self.weight
+        made: Array = self.leave[:, None] * self.weight / np.where(others > 0, others, 1.0)[:, None]
+        np.fill_diagonal(made, 1 - self.leave)
+        return made
+
+    def back(self, share: Array) -> Exchange:
+        """P*(k, l): from which l a k has come, when l has that share (Bayes)."""
+        others = self.weight.sum() - self.weight
+        # l leaves for a given other category so often, per weight of that one
+        gone = share * self.leave / np.where(others > 0, others, 1.0)
+        moved = (gone.sum() - gone) * self.weight
+        total = share * (1 - self.leave) + moved
         leave = np.divide(moved, total, out=np.zeros_like(total), where=total > 0)
-        made = _exchanged(made, leave[made], gone, rng.random(x.size), rng.random(x.size))
-    return made.astype(np.float64)
+        return Exchange(np.where(np.count_nonzero(gone) - (gone > 0) > 0, leave, 0.0), gone)
+
+    def drawn(self, code: Codes, first: Array, second: Array) -> Codes:
+        """A category for each record from two uniform draws: whether it is left, and for which other."""
+        able = np.flatnonzero(self.weight)
+        if able.size < 2 and not np.any(self.leave):
+            return code.copy()
+        upto = np.concatenate(([0.0], np.cumsum(self.weight)))
+        own = self.weight[code]
+        place = second * (upto[-1] - own)
+        place += np.where(place >= upto[code], own, 0.0)  # one's own stretch is left out
+        # a draw next to 1 may be rounded beyond the last stretch
+        last = np.where((code == able[-1]) & (able.size > 1), able[max(able.size - 2, 0)], able[-1])
+        other = np.minimum(np.searchsorted(upto, place, side="right") - 1, last)
+        made: Codes = np.where(first < self.leave[code], other, code)
+        return made
 
 
-def _exchanged(code: Codes, chance: Array, weight: Array, first: Array, second: Array) -> Codes:
-    """With that chance another category, in proportion to the weights of the others."""
-    upto = np.concatenate(([0.0], np.cumsum(weight)))
-    own = weight[code]
-    place = second * (upto[-1] - own)
-    place += np.where(place >= upto[code], own, 0.0)  # one's own stretch is left out
-    other = np.clip(np.searchsorted(upto, place, side="right") - 1, 0, weight.size - 1)
-    made: Codes = np.where(first < chance, other, code)
-    return made
+def exchange(counts: Array, *, p: float, to: str) -> Exchange | None:
+    """The exchange by strength; None where there is no other category."""
+    weight = np.ones(counts.size) if to == "uniform" else counts
+    if np.count_nonzero(weight) < 2:
+        return None
+    return Exchange(np.full(counts.size, p), weight)
 
 
-def _drawn(code: Codes, table: Array, uniform: Array) -> Codes:
+def bayes(table: Array, share: Array) -> Array:
+    """P* of a matrix P: P*(k, l) = f_l P(l, k) / sum_m f_m P(m, k)."""
+    back = (table * share[:, None]).T
+    total = back.sum(axis=1, keepdims=True)
+    return np.where(total > 0, back / np.where(total > 0, total, 1.0), np.eye(len(table)))
+
+
+def drawn(code: Codes, table: Array, uniform: Array) -> Codes:
     """A category for each record from the row of its own."""
     upto = np.cumsum(table, axis=1)
-    upto[:, -1] = 1.0
     made = np.empty(code.size, dtype=np.intp)
     for k in range(len(table)):
         rows = np.flatnonzero(code == k)
-        made[rows] = np.searchsorted(upto[k], uniform[rows], side="right")
-    found: Codes = np.minimum(made, len(table) - 1)
-    return found
+        # rows sum to 1 but for rounding: what lies beyond belongs to the last category that can be drawn
+        last = np.flatnonzero(table[k])[-1]
+        made[rows] = np.minimum(np.searchsorted(upto[k], uniform[rows], side="right"), last)
+    return made
 
 
-def _read(text: str, categories: Categories) -> Array:
-    """`a>b:0.1;a>c:0.2`: what is not said stays as it is."""
-    place = {label: code for code, label in enumerate(categories.labels)}
+def read_matrix(text: str, labels: Sequence[str]) -> Array:
+    """P from `a>b:0.1;a>c:0.2`: what is not said stays as it is."""
+    place = {label: code for code, label in enumerate(labels)}
     table = np.zeros((len(place), len(place)))
-    for part in filter(None, (piece.strip() for piece in text.split(";"))):
-        labels, _, number = part.rpartition(":")
-        source, sign, target = (word.strip() for word in labels.partition(">"))
+    said: set[tuple[str, str]] = set()
+    for source, target, number in _entries(text, labels):
         for label in (source, target):
-            if not sign or label not in place:
+            if label not in place:
                 raise ParameterError(f"pram: matrix names {label!r}, no category here{suggestion(label, list(place))}")
-        try:
-            table[place[source], place[target]] = float(number)
-        except ValueError:
-            raise ParameterError(f"pram: matrix reads like 'a>b:0.1;a>c:0.2', not {part!r}") from None
-    np.fill_diagonal(table, 0.0)
+        if source == target:
+            raise ParameterError(f"pram: matrix: {source!r} stays with what is left of its probabilities; leave it out")
+        if (source, target) in said:
+            raise ParameterError(f"pram: matrix says twice how often {source!r} becomes {target!r}")
+        said.add((source, target))
+        table[place[source], place[target]] = number
     away = table.sum(axis=1)
-    if np.any(table < 0) or np.any(away > 1 + 1e-12):
+    if not said or not np.all(table >= 0) or not np.all(away <= 1 + 1e-12):
         raise ParameterError("pram: the probabilities of leaving a category must be 0 or more and at most 1 together")
     np.fill_diagonal(table, np.maximum(1 - away, 0.0))
     return table
+
+
+def _entries(text: str, labels: Sequence[str]) -> Iterator[tuple[str, str, float]]:
+    """Who becomes whom how often; a label may have the signs > and : itself."""
+    known = set(labels)
+    for part in filter(None, (piece.strip() for piece in text.split(";"))):
+        pair, _, number = part.rpartition(":")
+        splits = [(pair[:i].strip(), pair[i + 1 :].strip()) for i, sign in enumerate(pair) if sign == ">"]
+        best = max(splits, key=lambda two: known.issuperset(two), default=None)
+        try:
+            if best is None:
+                raise ValueError
+            yield *best, float(number)
+        except ValueError:
+            raise ParameterError(f"pram: matrix reads like 'a>b:0.1;a>c:0.2', not {part!r}") from None
+
+
+def _too_strong(p: float, number: int) -> tuple[str, ...]:
+    """Beyond (c - 1) / c a category is the less likely the truer it is, which tells of it again."""
+    if p <= (number - 1) / number:
+        return ()
+    return (f"p is above {(number - 1) / number:.4g}, where nothing of the categories is left: more of it tells more",)
+
+
+def _unmixed(released: Array, p: float) -> Array:
+    """The shares f of which released ones come: f_l (1 - p + p sum over k other than l of f_k / (1 - f_k))."""
+    share = released.copy()
+    for _ in range(_ROUNDS if p < 0.5 else 0):  # from a half on several shares may give the same
+        odds = share / np.maximum(1 - share, _CLOSE)
+        after = released / (1 - p + p * (odds.sum() - odds))
+        after = (share + after / after.sum()) / 2
+        if np.max(np.abs(after - share)) < _CLOSE:
+            return after
+        share = after
+    raise ParameterError(f"pram: with p = {p:g} to frequent categories the original shares do not follow")

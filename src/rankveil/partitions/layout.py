@@ -31,6 +31,12 @@ class Sizes:
     span: int = 2**20
     """Codes that a task reads at a time, about forty bytes of memory each."""
 
+    @classmethod
+    def of(cls, partitions: int) -> Self:
+        """So that an interval has some hundred codes from each partition: fewer are not worth the reading."""
+        interval = max(cls.interval, _WORTH_READING * partitions)
+        return cls(interval, max(cls.span, interval))
+
     def every(self, partitions: int) -> int:
         """Codes of a run from one sampled code to the next.
 
@@ -41,6 +47,7 @@ class Sizes:
 
 
 _COARSE = 1024
+_WORTH_READING = 512
 
 
 @dataclass(frozen=True, eq=False)

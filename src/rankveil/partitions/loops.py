@@ -146,13 +146,13 @@ def sums(x: Array, unit: float) -> tuple[float, float]:
 
 
 @kernel
-def central_sums(x: Array, unit: float, mean: float) -> tuple[float, float, float]:
-    """The sums of the second, third and fourth power of x / unit - mean, as short sums that are then added."""
+def central_sums(x: Array, unit: float, mean: float, rest: float) -> tuple[float, float, float]:
+    """The sums of the second, third and fourth power of x / unit - mean - rest, as short sums that are then added."""
     second, third, fourth = 0.0, 0.0, 0.0
     for start in range(0, x.size, 256):
         two, three, four = 0.0, 0.0, 0.0
         for i in range(start, min(start + 256, x.size)):
-            gap = x[i] / unit - mean
+            gap = x[i] / unit - mean - rest
             square = gap * gap
             two += square
             three += square * gap

@@ -43,7 +43,7 @@ class Source:
     names: tuple[str, ...]
     """The columns."""
     gaps: frozenset[str]
-    """Columns that have missing cells, or may have."""
+    """Columns that have nulls, or may have by what the footers say; of NaN they say nothing."""
 
     def __len__(self) -> int:
         return sum(file.rows for file in self.files)
@@ -150,6 +150,8 @@ def _may_have_gaps(metadata: Any, schema: pa.Schema, name: str) -> bool:
     if metadata.num_columns != len(schema.names) or pa.types.is_nested(schema.field(column).type):
         return True
     for k in range(metadata.num_row_groups):
+        if metadata.row_group(k).num_rows == 0:
+            continue
         known = metadata.row_group(k).column(column).statistics
         if known is None or not known.has_null_count or known.null_count:
             return True

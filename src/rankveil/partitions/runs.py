@@ -22,6 +22,9 @@ Places = NDArray[np.uint32]
 
 _SIGN = np.uint64(1 << 63)
 
+_FEW = 5_000
+"""Codes below which numpy's sort is as good as our own, which would not be compiled for them."""
+
 
 def codes_of(values: Array, *, out: Codes | None = None) -> Codes:
     """Whole numbers in the order of the values; 0 and -0 are the same, and a missing value has none.
@@ -66,7 +69,11 @@ class Sorter:
         """The codes in order and the place where each one stood, equal codes in the order of their places."""
         ordered, words, spare = self._codes[:3, : codes.size]
         places = self._places[: codes.size]
-        sort_places(codes, ordered, places, words, spare)
+        if codes.size < _FEW:
+            places[:] = np.argsort(codes, kind="stable")
+            ordered[:] = codes[places]
+        else:
+            sort_places(codes, ordered, places, words, spare)
         return ordered, places
 
     def values(self, values: Array) -> tuple[Codes, Places]:

@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankveil.errors import TableError, listing
 from rankveil.moments import scale_of
 from rankveil.partitions.changes import Changes
 from rankveil.partitions.correlations import RankProducts
 from rankveil.partitions.layout import Layout, Sizes, cut_runs, layout_file
 from rankveil.partitions.movements import Movements
-from rankveil.partitions.parquet import Source
+from rankveil.partitions.parquet import Source, check_aligned, survey
 from rankveil.partitions.quantiles import Runs, Sorted
 from rankveil.partitions.ranking import (
     Ranks,
@@ -73,6 +74,29 @@ class Job:
     sizes: Sizes = field(default_factory=Sizes)
     together: int = 2
     """How many columns of each table are ranked at a time: more need more scratch, fewer make workers wait."""
+
+    @classmethod
+    def of(
+        cls,
+        original: str,
+        masked: str,
+        *,
+        scratch: str,
+        seed: Seed,
+        columns: Sequence[str] | None = None,
+        rows: int = 2**18,
+    ) -> Self:
+        """A job on two Parquet folders, in partitions of about so many rows, if the scratch folder has room for it.
+
+        Without `columns`, those of the original.
+        """
+        x, y = survey(original), survey(masked)
+        names = x.names if columns is None else tuple(columns)
+        check_aligned(x, y, names)
+        bounds = x.bounds(rows=rows)
+        made = cls(x, y, names, bounds, Scratch(scratch), seed, Sizes.of(len(bounds) - 1))
+        made.scratch.check_room(records=made.records, attributes=len(names), together=made.together)
+        return made
 
     @property
     def partitions(self) -> range:
@@ -223,9 +247,19 @@ def sort_partition(job: Job, columns: range, partition: int) -> dict[str, Moment
     made = {}
     for side in "xy":
         for j, values in zip(columns, job.read(side, columns, partition), strict=True):
+            _refuse_gaps(job, side, j, partition, values)
             write_run(job.scratch, f"{side}{j}", partition, values, every=every, sort=sort)
             made[f"{side}{j}"] = Moments.of([values])
     return made
+
+
+def _refuse_gaps(job: Job, side: str, j: int, partition: int, values: Array) -> None:
+    """A missing value has no rank, so records that have one are left out before."""
+    missing = np.flatnonzero(np.isnan(values))
+    if missing.size:
+        path = (job.original if side == "x" else job.masked).path
+        rows = listing(missing + job.bounds[partition] + 1)
+        raise TableError(f"{path}: column {job.names[j]} has missing values (rows {rows}); fill them or leave them out")
 
 
 def cut_column(job: Job, column: str) -> Outline:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,10 +53,10 @@ class Moments:
             low[j], high[j] = values.min(), values.max()
             unit[j] = scale_of(np.array([low[j], high[j]]))
             if low[j] == high[j]:
-                total[j], lost[j] = _times(low[j] / unit[j], count)
+                total[j], lost[j] = _product(low[j] / unit[j], count)
                 continue
             total[j], lost[j] = sums(values, unit[j])
-            powers[:, j] = central_sums(values, unit[j], total[j] / count)
+            powers[:, j] = central_sums(values, unit[j], *_divided(total[j], lost[j], count))
         return cls(count, low, high, unit, total, lost, powers)
 
     def merged(self, other: Moments) -> Moments:
@@ -90,11 +90,7 @@ class Moments:
     @property
     def mean(self) -> Array:
         """The mean of each column."""
-        return np.where(self.constant, self.low, self._scaled_mean * self.unit)
-
-    @property
-    def _scaled_mean(self) -> Array:
-        return self.total / self.count + self.lost / self.count
+        return np.where(self.constant, self.low, _divided(self.total, self.lost, self.count)[0] * self.unit)
 
     @property
     def spread(self) -> Array:
@@ -111,18 +107,32 @@ class Moments:
         """(x - mean) / sd of values of column j; 0 in a constant column."""
         if self.low[j] == self.high[j]:
             return np.zeros(len(values))
+        mean, rest = _divided(self.total[j], self.lost[j], self.count)
         found: Array = values / self.unit[j]
-        found -= self.total[j] / self.count + self.lost[j] / self.count
+        found -= mean
+        found -= rest
         found /= np.sqrt(self.powers[0, j] / self.count)
         return found
 
 
-def _times(value: float, count: int) -> tuple[float, float]:
-    """value * count as a number and what rounding took from it."""
-    from fractions import Fraction
-
+def _product(value: Any, count: int) -> tuple[Any, Any]:
+    """value * count as a number and what rounding took from it (Dekker): both factors as halves of 26 bits."""
     product = value * count
-    return product, float(Fraction(value) * count - Fraction(product))
+    one, two = _halves(value), _halves(float(count))
+    return product, ((one[0] * two[0] - product) + one[0] * two[1] + one[1] * two[0]) + one[1] * two[1]
+
+
+def _halves(value: Any) -> tuple[Any, Any]:
+    much = value * (2.0**27 + 1)
+    upper = much - (much - value)
+    return upper, value - upper
+
+
+def _divided(total: Any, lost: Any, count: int) -> tuple[Any, Any]:
+    """(total + lost) / count as a number and what rounding took from it."""
+    mean = (total + lost) / count
+    product, rest = _product(mean, count)
+    return mean, (((total - product) - rest) + lost) / count
 
 
 def _added(a: Array, a_lost: Array, b: Array, b_lost: Array) -> tuple[Array, Array]:
@@ -138,7 +148,8 @@ def _merged_powers(a: Moments, b: Moments) -> Array:
     """Central sums of two parts around the mean of both."""
     n_a, n_b = float(a.count), float(b.count)
     n = n_a + n_b
-    gap = (b.total / n_b - a.total / n_a) + (b.lost / n_b - a.lost / n_a)
+    (mean_a, rest_a), (mean_b, rest_b) = _divided(a.total, a.lost, a.count), _divided(b.total, b.lost, b.count)
+    gap = (mean_b - mean_a) + (rest_b - rest_a)
     share_a, share_b = n_a / n, n_b / n
     a2, a3, a4 = a.powers
     b2, b3, b4 = b.powers

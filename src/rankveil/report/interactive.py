@@ -15,6 +15,9 @@ from rankveil.report.look import FINE_DECADES, GRID, INK, PAPER, Look, cell, hea
 
 Json = dict[str, object]
 
+_AXIS = 38
+"""Letters of an axis title that a narrow window shows in one line."""
+
 # Draws every chart of the page that is not drawn yet. The text never varies, so that a page can
 # allow exactly this script by its hash.
 DRAW = """\
@@ -200,7 +203,7 @@ def _heat(heat: Heat) -> Json:
 def _axis(title: str, *, logarithmic: Sequence[float] = ()) -> Json:
     """An axis; `logarithmic` holds the values on it if it is that."""
     axis: Json = {
-        "title": {"text": _breaks(textwrap.wrap(title, 46)), "font": {"size": 14}, "standoff": 12},
+        "title": {"text": _breaks(textwrap.wrap(title, _AXIS)), "font": {"size": 14}, "standoff": 12},
         "gridcolor": GRID,
         "linecolor": INK,
         "showline": True,

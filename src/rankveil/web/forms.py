@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from rankveil.catalogue import Entry, Method, Parameter, get_method
 from rankveil.errors import ParameterError
+from rankveil.masking import takes
 from rankveil.plans import Step
 from rankveil.report.look import number
 from rankveil.table import Table
@@ -180,11 +181,12 @@ def columns_for(entry: Method, table: Table) -> tuple[str, ...]:
     """The columns of a table that a method can take."""
     if entry.works_on == "records":
         return ()
-    return tuple(name for name in table.names if table.cells(name).kind in entry.kinds and _usable(table, name))
-
-
-def _usable(table: Table, name: str) -> bool:
-    return table.cells(name).kind != "nominal"
+    hierarchies = table.schema.hierarchies or {}
+    return tuple(
+        name
+        for name in table.names
+        if entry.works_on == "names" or takes(entry, table.cells(name).kind, hierarchy=name in hierarchies)
+    )
 
 
 def _own_parameters(entry: Method) -> dict[str, Parameter]:

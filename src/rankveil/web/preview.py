@@ -73,8 +73,8 @@ def preview(table: Table, plan: rv.Plan) -> Preview:
     assert release is not None
     masked = _again(release.data, sample)
     names = tuple(release.changed)
-    before = {name: sample.values(name) for name in names}
-    after = {name: masked.values(name) for name in names}
+    shown = {name: _shown(sample, masked, name) for name in names}
+    before, after = ({name: both[side] for name, both in shown.items()} for side in (0, 1))
     effects = tuple(Effect(name, *_moments(before[name], after[name]), levels=tuple(levels[name])) for name in names)
     return Preview(len(sample), len(table), effects, _notes(release), before, after)
 
@@ -87,7 +87,15 @@ def _sample(table: Table) -> Table:
 
 
 def _again(data: Any, like: Table) -> Table:
-    return Table(data, schema=like.schema, decimal=like.decimal)
+    return Table(data, schema=like.schema.only(data.column_names), decimal=like.decimal)
+
+
+def _shown(sample: Table, masked: Table, name: str) -> tuple[Any, Any]:
+    """A column before and after: numbers, or labels where one of the two has no order."""
+    if any(table.cells(name).kind == "nominal" for table in (sample, masked)):
+        before, after = (np.array(table.cells(name).labels().to_pylist(), dtype=object) for table in (sample, masked))
+        return before, after
+    return sample.values(name), masked.values(name)
 
 
 def _levels(sample: Table, release: rv.Release) -> dict[str, float]:
@@ -109,6 +117,8 @@ def _levels(sample: Table, release: rv.Release) -> dict[str, float]:
 
 
 def _moments(before: Any, after: Any) -> tuple[float, float, float, float]:
+    if before.dtype == object:  # labels have neither
+        return (float("nan"),) * 4
     x, y = before[~np.isnan(before)], after[~np.isnan(after)]
     if not x.size or not y.size:
         return (float("nan"),) * 4

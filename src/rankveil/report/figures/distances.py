@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -146,7 +145,7 @@ def match_distances(
 
     `observed` holds a distance per record; `null` the share of the random records at each
     distance, as a mapping or as (distances, shares). Source: figures 1 to 3 of new-directions.
-    A `public` one tells no single record's distance: every bar stands for several.
+    A `public` one tells no single record's distance: it shows how many lie within some distances.
 
     >>> import numpy as np
     >>> null = {0.0: 0.25, 1.0: 0.75}
@@ -168,11 +167,12 @@ def match_distances(
         note.append(f"A match distance is known for {real.size} of the real records.")
     series: list[Bars] | list[Line]
     if public:
-        series = _public_bars(names, real, at, shares)
+        series = _public_curves(names, real, at, shares)
         note.append(
-            f"A bar holds distances above its first number and up to its second, and at least {PUBLIC} real records."
+            "The curve of the real records goes from bin to bin and ends before the last one; "
+            f"every bin holds at least {PUBLIC} of them."
         )
-        y_label = "Share of records"
+        y_label = "Share of records at most so far"
     elif support.size <= _MOST_BARS:
         ticks, complete = _ticks(support)
         labels = [f"{tick:.10g}" for tick in ticks]
@@ -201,19 +201,18 @@ def match_distances(
     )
 
 
-def _public_bars(names: tuple[str, str], real: Array, at: Array, shares: Array) -> list[Bars]:
-    """Bars between distances of random records, each with several real records."""
+def _public_curves(names: tuple[str, str], real: Array, at: Array, shares: Array) -> list[Line]:
+    """The shares of real and of random records up to some distances; those are the random ones' distances."""
     order = np.argsort(at)
     at, upto = at[order], np.cumsum(shares[order])
     counts = np.searchsorted(real, at, side="right")
     cuts = _cuts(counts, total=real.size)
-    every = len(cuts) // _MOST_BARS + 1
-    cuts = cuts[every - 1 :: every]
-    labels = [f"{at[place]:.10g}" for place in cuts]
-    spans = [f"{low} to {high}" for low, high in pairwise(labels)]
-    texts = [f"up to {labels[0]}", *spans, f"above {labels[-1]}"] if labels else ["any"]
-    heights = (np.append(counts[cuts], real.size) / real.size, np.append(upto[cuts], 1.0))
-    return [Bars(name, texts, np.diff(each, prepend=0.0).tolist()) for name, each in zip(names, heights, strict=True)]
+    cuts = cuts[:: len(cuts) // _BINS + 1]
+    drawn = np.unique(np.linspace(0, at.size - 1, min(at.size, _BINS)).round().astype(np.intp))
+    return [
+        Line(names[0], x=[0.0, *at[cuts]], y=[0.0, *(counts[cuts] / real.size)]),
+        Line(names[1], x=[0.0, *at[drawn]], y=[0.0, *upto[drawn]]),
+    ]
 
 
 def _match_title(*, n: int, claims: int) -> str:

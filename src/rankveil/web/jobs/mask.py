@@ -39,7 +39,8 @@ def mask_table(job: Job) -> None:
         ),
     }
     notes = [*opened.notes, *release.notes]
-    table = Table(release.data, schema=opened.table.schema, decimal=opened.table.decimal)
+    schema = opened.table.schema.only(release.data.column_names)
+    table = Table(release.data, schema=schema, decimal=opened.table.decimal)
     certificate = _public_certificate(job, opened.table, table, release, notes)
     if certificate is not None:
         job.add("certificate.json", json.dumps(plain(certificate), indent=2))
