@@ -154,20 +154,23 @@ class Engine:
 
     def __call__(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         start = time.perf_counter()
-        results, seconds = [], 0.0
+        results, user, system = [], 0.0, 0.0
         for result, taken in self.pool.map(partial(_timed, function), items):
             results.append(result)
-            seconds += taken
+            user, system = user + taken[0], system + taken[1]
         name = function.func.__name__ if isinstance(function, partial) else function.__name__
-        step = self.steps.setdefault(name, [0.0, 0.0])
+        step = self.steps.setdefault(name, [0.0, 0.0, 0.0])
         step[0] += time.perf_counter() - start
-        step[1] += seconds
+        step[1] += user + system
+        step[2] += system
         return results
 
 
-def _timed(function: Callable[[Any], Any], item: Any) -> tuple[Any, float]:
-    start = time.process_time()
-    return function(item), time.process_time() - start
+def _timed(function: Callable[[Any], Any], item: Any) -> tuple[Any, tuple[float, float]]:
+    start = os.times()
+    result = function(item)
+    end = os.times()
+    return result, (end.user - start.user, end.system - start.system)
 
 
 def measure(folder: str, scratch: str, *, engine: Engine) -> dict[str, float]:
@@ -219,9 +222,11 @@ def main() -> None:
             print(f"ratio: clock {clock / theirs[0]:.2f}, processor {processor / theirs[1]:.2f}")
         if given.steps:
             cells = 2 * given.records * given.columns
-            for name, (on_clock, of_processor) in engine.steps.items():
-                each = 1e9 * of_processor / cells
-                print(f"    {name}: {_times(on_clock, of_processor)}, {each:.0f} ns a value")
+            for name, (on_clock, of_processor, of_system) in engine.steps.items():
+                each, of_it = 1e9 * of_processor / cells, 1e9 * of_system / cells
+                print(
+                    f"    {name}: {_times(on_clock, of_processor)}, {each:.0f} ns a value ({of_it:.0f} in the system)"
+                )
         print(", ".join(f"{name} {value:.6g}" for name, value in values.items()))
         shutil.rmtree(scratch)
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rankveil.auditing import Audit, audit
     from rankveil.comparison import Comparison, compare
     from rankveil.errors import (
+        ClusterError,
         FileError,
         FormatError,
         NotApplicableError,
@@ -36,6 +37,7 @@ _ROOMS = {
     "Attack": "people.intruder",
     "Audit": "auditing",
     "Certificate": "people.protector",
+    "ClusterError": "errors",
     "Comparison": "comparison",
     "Corrected": "people.user",
     "FileError": "errors",
@@ -73,6 +75,7 @@ __all__ = [
     "Attack",
     "Audit",
     "Certificate",
+    "ClusterError",
     "Comparison",
     "Corrected",
     "FileError",

@@ -8,10 +8,12 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rankveil import catalogue
 from rankveil.catalogue import Array, Measure, Value, get_measure
+from rankveil.cluster.places import Parts, place_for, several
 from rankveil.errors import NotApplicableError, ParameterError
 from rankveil.measuring import Measuring, Settings
 from rankveil.moments import of_replicates
@@ -20,7 +22,9 @@ from rankveil.ranks import rank_changes
 from rankveil.table import listed
 
 if TYPE_CHECKING:
+    from rankveil.cluster.engine import Engine
     from rankveil.report.audits import AuditPictures
+    from rankveil.table import Schema
 
 Progress = Callable[[int, int], None]
 """Called with how much is done and how much there is."""
@@ -191,11 +195,7 @@ def measure_pair(
     progress: Progress | None = None,
 ) -> Audit:
     """Every chosen measure (all by default) of a pair; what does not apply is recorded, not raised."""
-    rules = [Gate.parse(rule) for rule in listed(gates)]
-    chosen = list(catalogue.measures()) if names is None else list(dict.fromkeys(listed(names)))
-    chosen += [rule.measure for rule in rules if rule.measure not in chosen]
-    for name in chosen:
-        get_measure(name)
+    rules, chosen = _asked_for(names, gates)
     measuring = Measuring(pair, settings=settings, target=target, nearest=nearest)
     values: dict[str, Value] = {}
     not_applicable: dict[str, str] = {}
@@ -228,8 +228,22 @@ def measure_pair(
     if domains:
         assert pair.by is not None
         made.notes.append(f"losses and utilities are also given by {pair.by.column}, in {len(domains)} subdomains")
-    made.gates = [rule.judge(values[rule.measure].value if rule.measure in values else None) for rule in rules]
+    made.gates = _judged(rules, values)
     return made
+
+
+def _asked_for(names: Sequence[str] | None, gates: Sequence[str]) -> tuple[list[Gate], list[str]]:
+    """The gates, and the measures that were chosen (all by default) or that gates need."""
+    rules = [Gate.parse(rule) for rule in listed(gates)]
+    chosen = list(catalogue.measures()) if names is None else list(dict.fromkeys(listed(names)))
+    chosen += [rule.measure for rule in rules if rule.measure not in chosen]
+    for name in chosen:
+        get_measure(name)
+    return rules, chosen
+
+
+def _judged(rules: Sequence[Gate], values: Mapping[str, Value]) -> list[dict[str, Any]]:
+    return [rule.judge(values[rule.measure].value if rule.measure in values else None) for rule in rules]
 
 
 def _said(values: Mapping[str, Value]) -> list[str]:
@@ -248,7 +262,9 @@ def _said(values: Mapping[str, Value]) -> list[str]:
 def _several(names: Sequence[str]) -> str:
     """Measures by name, the tables of losses and the like as one."""
     short = dict.fromkeys("loss_*" if name.startswith("loss_") else name for name in names)
-    return ", ".join(short) if len(short) <= _NAMED else f"{', '.join([*short][:_NAMED])} and {len(short) - _NAMED} more"
+    return (
+        ", ".join(short) if len(short) <= _NAMED else f"{', '.join([*short][:_NAMED])} and {len(short) - _NAMED} more"
+    )
 
 
 def _with_domains(value: Value, name: str, domains: Mapping[str, Measuring | str]) -> Value:
@@ -277,6 +293,11 @@ def audit(
     target: str | None = None,
     pair: str | None = None,
     progress: Progress | None = None,
+    cluster: str | Engine | None = None,
+    scratch: str | os.PathLike[str] | None = None,
+    memory: str | int | None = None,
+    subjects: int | str | None = None,
+    resume: bool = False,
     **matching: Any,
 ) -> Audit:
     """Every measure that applies to a release, made by whatever tool.
@@ -285,13 +306,28 @@ def audit(
     interval. `settings` are parameters of measures, as in `{"um": {"basis": "values"}}`; `target` names the column of
     a stated use; `pair="nearest"` lets losses pair the records of tables that do not correspond. `matching` says how
     the tables belong together: columns, key, mapping, secret, by, seed, and the columns' schema.
+
+    Tables may be given by the paths of their files. Parquet ones of any size are measured in parts by the workers of a
+    `cluster`: "local", "local:4", or the address of a Dask scheduler, such as "tcp://host:8786"; those that would not
+    fit in memory are by local ones. `scratch` is a folder that all workers see, `memory` what local ones may use
+    together, `subjects` how many of them linkage looks for ("all", or 10,000 unless given), and `resume` takes up what
+    an earlier run had done.
     """
     if pair not in (None, "nearest"):
         raise ParameterError(f"pair must be nearest or left out, not {pair!r}")
+    how = {"target": target, "pair": pair, **matching}
+    place, said = place_for(original, masked, cluster, how)
+    if place is not None:
+        parts = Parts(place, scratch=scratch, memory=memory, subjects=subjects, resume=resume, progress=progress)
+        return _in_parts(original, masked, parts, how, names=measures, gates=fail_if, settings=settings, said=said)
+    read = partial(_loaded, schema=matching.get("schema"))
+    original, masked = read(original), [read(each) for each in masked] if several(masked) else read(masked)
     asked: dict[str, Any] = {"settings": settings, "target": target, "nearest": pair == "nearest"}
-    if not isinstance(masked, list | tuple):
+    if not several(masked):
         both = pair_tables(original, masked, **matching)
-        return measure_pair(both, names=measures, gates=fail_if, progress=progress, **asked)
+        alone = measure_pair(both, names=measures, gates=fail_if, progress=progress, **asked)
+        alone.notes += said
+        return alone
     if not masked:
         raise ParameterError("there is no masked table to measure")
     secrets = matching.pop("secret", None)
@@ -305,6 +341,43 @@ def audit(
             measure_pair(both, names=measures, gates=fail_if, progress=_part(progress, number, len(masked)), **asked)
         )
     return combined(made, gates=fail_if)
+
+
+def _loaded(table: Any, *, schema: Schema | None) -> Any:
+    """A table given by the path of its file, or as it is."""
+    if not isinstance(table, str | os.PathLike):
+        return table
+    from rankveil.files import load
+    from rankveil.table import Table
+
+    loaded = load(table)
+    return loaded.data if loaded.dialect is None else Table(loaded.data, schema=schema, decimal=loaded.dialect.decimal)
+
+
+def _in_parts(
+    original: Any,
+    masked: Any,
+    parts: Parts,
+    how: Mapping[str, Any],
+    *,
+    names: Sequence[str] | None,
+    gates: Sequence[str],
+    settings: Settings | None,
+    said: list[str],
+) -> Audit:
+    """The audit of two Parquet tables by the workers of a cluster."""
+    rules, chosen = _asked_for(names, gates)
+    found = parts.measure(original, masked, how, names=chosen, settings=settings)
+    made = Audit(
+        records=found.records,
+        attributes=found.attributes,
+        mapping="rows",
+        values=found.values,
+        not_applicable=found.not_applicable,
+        notes=[*said, *found.notes, *_said(found.values)],
+    )
+    made.gates = _judged(rules, found.values)
+    return made
 
 
 def _part(progress: Progress | None, number: int, parts: int) -> Progress | None:
@@ -345,7 +418,7 @@ def combined(made: Sequence[Audit], *, gates: Sequence[str] = ()) -> Audit:
         pair=first.pair,
     )
     rules = [Gate.parse(rule) for rule in listed(gates)]
-    whole.gates = [rule.judge(values[rule.measure].value if rule.measure in values else None) for rule in rules]
+    whole.gates = _judged(rules, values)
     return whole
 
 

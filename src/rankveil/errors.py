@@ -6,6 +6,7 @@
     ├── TableError              a column or a cell is not what was expected
     ├── ParameterError          an unknown name or a value out of range
     ├── PairError               original and masked do not belong together
+    ├── ClusterError            a cluster cannot be reached, cannot do the work, or was lost
     └── NotApplicableError      a measure has no meaning for these data, and why
 
 Whatever else is raised is a mistake of rankveil itself.
@@ -39,6 +40,10 @@ class ParameterError(RankveilError):
 
 class PairError(RankveilError):
     """Original and masked do not belong together."""
+
+
+class ClusterError(RankveilError):
+    """A cluster cannot be reached, cannot do the work, or was lost."""
 
 
 class NotApplicableError(RankveilError):

@@ -29,6 +29,12 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def keep_to(count: int) -> None:
+    """This process is one of several that share the machine, and uses so many cores."""
+    global _limit
+    _limit = count
+
+
 def in_threads(function: Callable[[T], R], items: Iterable[T], *, size: int) -> list[R]:
     """[function(item) for item in items], on all cores when `size` values make it worth while.
 
@@ -115,11 +121,12 @@ _held: Any = None
 
 def _hold(shared: Any) -> None:
     """A worker begins: it keeps what is shared, leaves Ctrl-C to the one who started it, and uses one core."""
-    global _held, _limit
+    global _held
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _held, _limit = shared, 1
+    _held = shared
+    keep_to(1)
 
 
 def _with_held(task: Callable[[Any, Any], R], item: Any) -> R:

@@ -12,9 +12,19 @@ import pyarrow.compute as pc
 
 from rankveil.columns import Cells
 from rankveil.errors import TableError
+from rankveil.hierarchy import Hierarchy
 from rankveil.table import Table
 
 INSPECT_SCHEMA = "rankveil/inspect/1"
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The hierarchy that a person gave to a column."""
+
+    name: str
+    categories: tuple[int, ...]
+    """How many there are on each level, from the leaves up."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +47,8 @@ class Look:
     masked: bool
     """Whether masking would change it unless other columns are chosen."""
     problem: str | None
-    """Why masking would refuse the table because of this column."""
+    """Why masking would refuse the table because of this column, or a hierarchy that does not fit it."""
+    hierarchy: Groups | None
 
 
 @dataclass(frozen=True)
@@ -103,8 +114,9 @@ def inspect(
 
 def _look(table: Table, name: str, *, masked: bool) -> Look:
     column, cells = table.columns[name], table.cells(name)
+    hierarchy = (table.schema.hierarchies or {}).get(name)
     problem, counts = None, None
-    if column.kind != "nominal":
+    if column.kind != "nominal" or hierarchy is not None:
         try:
             values = table.values(name)
             counts = np.unique(values[~np.isnan(values)], return_counts=True)[1]
@@ -125,8 +137,13 @@ def _look(table: Table, name: str, *, masked: bool) -> Look:
         why_not_numeric=column.why or None,
         looks_like_identifier=column.looks_like_identifier,
         masked=masked,
-        problem=problem if masked else None,
+        problem=problem if masked or hierarchy is not None else None,
+        hierarchy=None if hierarchy is None else _groups(hierarchy),
     )
+
+
+def _groups(hierarchy: Hierarchy) -> Groups:
+    return Groups(hierarchy.name, tuple(len(set(level)) for level in zip(*hierarchy.rows, strict=True)))
 
 
 def _counts(cells: Cells) -> Any:

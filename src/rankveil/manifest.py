@@ -267,8 +267,8 @@ def _disclosive(plan: Plan, applied: Applied) -> list[str]:
     for step, columns in zip(plan.steps, applied.columns, strict=True):
         taken: dict[tuple[str, str], list[str]] = {}
         for name in columns if step.entry.works_on in ("column", "columns") else ():
-            for what in step.entry.taken(step.bound(name)).items():
-                taken.setdefault(what, []).append(name)
+            for told in step.entry.taken(step.bound(name)).items():
+                taken.setdefault(told, []).append(name)
         for (what, why), names in taken.items():
             flags.append(f"{step.method}: {what} was taken from the original in {', '.join(names)}: {why}")
     return flags
@@ -284,7 +284,24 @@ def _for_users(table: Table, plan: Plan, applied: Applied) -> list[str]:
                 f"{step.method}: missing cells stood at their column's mean meanwhile, so what is said of means, "
                 "covariances or groups may hold only of the table filled in that way"
             )
-    harmless = [step.method == "round" or step.entry.works_on in ("records", "names") for step in plan.steps]
-    if all(step.entry.correction or skip for step, skip in zip(plan.steps, harmless, strict=True)):
-        told.append("rv.correct(masked, manifest) computes the means and covariances corrected for the masking")
+    corrected = _corrected(table, plan, applied)
+    if corrected:
+        told.append(f"rv.correct(masked, manifest) computes the {corrected} corrected for the masking")
     return told
+
+
+def _corrected(table: Table, plan: Plan, applied: Applied) -> str:
+    """What `rv.correct` can work out, in words."""
+    found = {}
+    for name in applied.masked:
+        steps = [step for step, columns in zip(plan.steps, applied.columns, strict=True) if name in columns]
+        steps = [step for step in steps if step.entry.works_on not in ("records", "names")]
+        if table.columns[name].kind == "numeric":
+            found[name] = all(step.entry.correction or step.method == "round" for step in steps)
+        else:
+            found[name] = all(step.entry.share_correction or step.entry.marginals == "kept" for step in steps)
+    numeric = [able for name, able in found.items() if table.columns[name].kind == "numeric"]
+    others = [name for name, able in found.items() if table.columns[name].kind != "numeric" and able]
+    words = ["means and covariances"] if numeric and all(numeric) else []
+    words += [f"shares of the categories of {', '.join(others)}"] if others and all(numeric) else []
+    return " and the ".join(words)

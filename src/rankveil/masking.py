@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -88,10 +88,14 @@ class _Work:
             cells = self.table.cells(name)
             if as_labels and cells.kind != "nominal" and not cells.levels:
                 known = self.table.categories(name)
-                return _Current(self.taken(self.table.codes(name, known)), "nominal", known)
+                kind = "ordinal" if cells.kind == "ordinal" else "nominal"
+                return _Current(self.taken(self.table.codes(name, known)), kind, known)
             values = self.taken(self.table.values(name))
-            labelled = cells.kind == "nominal" or cells.levels
-            return _Current(values, cells.kind, self.table.categories(name) if labelled else None)
+            if cells.kind != "nominal" and not cells.levels:
+                return _Current(values, cells.kind, None)
+            known = self.table.categories(name)
+            hierarchy = (self.table.schema.hierarchies or {}).get(name)
+            return _Current(values, cells.kind, replace(known, hierarchy=hierarchy))  # levels too may have groups
         if as_labels and found.categories is None:
             different, codes = np.unique(found.values, return_inverse=True)
             places = np.where(np.isnan(found.values), np.nan, codes)
@@ -108,16 +112,17 @@ class _Work:
         """The column with what a method made of it."""
         if outcome.levels is None:
             self.changed[name] = _Current(outcome.values, before.kind, before.categories)
-            if before.categories is not None and before.kind != self.table.cells(name).kind:
+            if before.categories is not None and not self.table.labels(name):  # numbers that were taken as labels
                 self.relabelled.add(name)
             return
         self.relabelled.add(name)
         there = ~np.isnan(outcome.values)
         counts = np.bincount(outcome.values[there].astype(np.intp), minlength=len(outcome.levels)).astype(float)
-        if before.kind != "nominal":
-            self.changed[name] = _Current(outcome.values, "ordinal", categorising.ordinal(outcome.levels, counts))
-            return
         hierarchy = before.categories.hierarchy if before.categories else None
+        if before.kind != "nominal":
+            levels = replace(categorising.ordinal(outcome.levels, counts), hierarchy=hierarchy)
+            self.changed[name] = _Current(outcome.values, "ordinal", levels)
+            return
         made = categorising.nominal(outcome.levels, counts, hierarchy)
         place = {label: code for code, label in enumerate(made.labels)}
         moved = np.array([place[label] for label in outcome.levels], dtype=float)
@@ -208,7 +213,9 @@ def _on_values(
 ) -> tuple[dict[str, Outcome], frozenset[str]]:
     """A step on columns; those of groups, which are told too, on one record of each group."""
     entry = step.entry
-    before = {name: work.current(name, as_labels=entry.takes == "labels") for name in chosen}
+    # ordered numbers are labels to a method that has no use for numbers
+    as_labels = entry.takes == "labels" or "numeric" not in entry.kinds
+    before = {name: work.current(name, as_labels=as_labels) for name in chosen}
     of_groups = work.of_groups(chosen)
     if of_groups:
         work.notes.append(
@@ -427,11 +434,11 @@ def _meant(step: Step, work: _Work, given: Sequence[str]) -> tuple[str, ...]:
         candidates = work.changed
     elif "numeric" not in entry.kinds:
         candidates = [name for name in table.names if _is_category(table, name)]
+    elif entry.told:
+        candidates = _told_columns(step, work)
     else:
         candidates = table.usable()
     candidates = [name for name in candidates if name not in work.dropped and name not in given]
-    if entry.told:
-        candidates = [name for name in candidates if _is_told(step, table, name)]
     chosen = tuple(name for name in candidates if entry.works_on == "names" or _taken(entry, work, name))
     if not chosen and given:
         raise ParameterError(f"{entry.id}: given names all columns, so there is none left to mask")
@@ -444,13 +451,43 @@ def _meant(step: Step, work: _Work, given: Sequence[str]) -> tuple[str, ...]:
     return chosen
 
 
-def _is_told(step: Step, table: Table, name: str) -> bool:
+def _told_columns(step: Step, work: _Work) -> list[str]:
+    """The columns that a step says what to do with: those with a parameter of their own, or that one for all fits."""
+    entry, table = step.entry, work.table
+    own = [name for name, given in step.per_column.items() if any(parameter in entry.told for parameter in given)]
+    named = set(table.usable(own)) if own else set()
+    everywhere = [parameter for parameter in entry.told if step.parameters.get(parameter) not in (None, ())]
+    if not named and not everywhere:
+        raise ParameterError(f"{entry.id} needs {', '.join(entry.told[:-1])} or {entry.told[-1]} of some column")
+    candidates = [name for name in table.names if name in named or (everywhere and name in table.usable())]
+    left = [name for name in candidates if not _is_told(step, work, name)]
+    if len(left) == len(candidates):
+        raise TableError(f"no usable column: {' and '.join(everywhere)} of {entry.id} fits none")
+    if left:
+        work.notes.append(f"{entry.id} leaves columns as they are that it is not told of: {listing(left, most=10)}")
+    return [name for name in candidates if name not in left]
+
+
+def columns_of(step: Step, table: Table) -> tuple[str, ...]:
+    """The columns that a step would work on, were it the first."""
+    return _columns_for(step, _Work(table))
+
+
+def suited(step: Step, table: Table, names: Iterable[str]) -> tuple[str, ...]:
+    """Those of some columns that a step can work on: it takes their kind, and is told what to do with them."""
+    work = _Work(table)
+    taken = (name for name in names if _taken(step.entry, work, name))
+    return tuple(name for name in taken if not step.entry.told or _is_told(step, work, name))
+
+
+def _is_told(step: Step, work: _Work, name: str) -> bool:
     """Whether a step says what to do with a column; a level is for those that have a hierarchy."""
     if any(parameter in step.per_column.get(name, {}) for parameter in step.entry.told):
         return True
     everywhere = [parameter for parameter in step.entry.told if step.parameters.get(parameter) not in (None, ())]
-    of_numbers = table.cells(name).kind == "numeric"
-    has = {"level": name in (table.schema.hierarchies or {}), "width": of_numbers, "cuts": True, "rare": not of_numbers}
+    kind = work.changed[name].kind if name in work.changed else work.table.cells(name).kind
+    hierarchy = name in (work.table.schema.hierarchies or {}) and kind != "numeric"
+    has = {"level": hierarchy, "width": kind == "numeric", "cuts": kind != "nominal", "rare": kind == "nominal"}
     return any(has[parameter] for parameter in everywhere)
 
 

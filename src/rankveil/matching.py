@@ -11,10 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from rankveil import categories as categorising
 from rankveil import dates, orders
 from rankveil.categories import Categories
 from rankveil.columns import Cells, label_text
 from rankveil.errors import PairError, TableError, listing
+from rankveil.hierarchy import Hierarchy
 from rankveil.table import Schema, Table, label_counts
 
 Array = NDArray[np.float64]
@@ -62,11 +64,15 @@ def read_alike(original: Table, masked: Table) -> Table:
     for name in original.names:
         if name not in masked.names:
             continue
-        cells = original.cells(name)
-        if cells.levels and name not in (original.schema.hierarchies or {}):
+        cells, after = original.cells(name), masked.cells(name)
+        if cells.levels and not _has_groups(original, masked, name):
             levels[name] = cells.levels
-        elif cells.kind == "nominal" and masked.cells(name).kind != "nominal":
+        elif cells.kind == "nominal" and after.kind != "nominal":
             kinds[name] = "nominal"
+        elif name in kinds and not cells.levels and after.is_text and after.kind == "numeric":
+            labels, _ = label_counts(after)
+            if _is_band(labels[:1], cells) and masked_places(original, name, labels) is not None:
+                kinds[name] = "nominal"  # declared as numbers, which they were
     if levels == (masked.schema.levels or {}) and kinds == (masked.schema.kinds or {}):
         return masked
     return Table(masked.native, schema=replace(masked.schema, levels=levels, kinds=kinds), decimal=masked.decimal)
@@ -83,9 +89,7 @@ def shared_categories(original: Table, masked: Table, name: str) -> Categories |
     return known.extended([label for label in label_counts(masked.cells(name))[0] if label not in there])
 
 
-def masked_values(
-    original: Table, masked: Table, name: str, categories: Categories | None, notes: list[str]
-) -> Array:
+def masked_values(original: Table, masked: Table, name: str, categories: Categories | None, notes: list[str]) -> Array:
     """A masked column as values that mean what the original's mean."""
     cells, first = masked.cells(name), original.cells(name)
     if first.kind == "nominal":
@@ -97,10 +101,12 @@ def masked_values(
             known = f", {listing(lost)} not in its hierarchy and so as far as can be from all others" if lost else ""
             notes.append(f"column {name}: categories only in the masked table: {listing(strangers)}{known}")
         return values
-    if first.levels and categories is not None and name in (original.schema.hierarchies or {}):
-        return _in_levels(masked, name, categories, original, notes)
-    if cells.kind == "nominal" and not first.levels:
-        return _from_bands(masked, name, first, notes)
+    if first.levels and _has_groups(original, masked, name):
+        notes.append(f"column {name}: groups of levels stand at the mean place of their levels")
+        return _at_places(original, masked, name)
+    if not first.levels and (cells.kind == "nominal" or cells.levels):
+        notes.append(f"column {name}: the masked values are bands, taken at their middles")
+        return _at_places(original, masked, name)
     if first.temporal != cells.temporal and (first.temporal is None) != (cells.temporal is None):
         raise PairError(f"column {name}: dates or times in one table and numbers in the other")
     if first.temporal is not None and first.temporal != cells.temporal:
@@ -108,44 +114,90 @@ def masked_values(
     return masked.values(name)
 
 
-def _from_bands(masked: Table, name: str, first: Cells, notes: list[str]) -> Array:
-    """Bands of numbers or dates (20-29, [20,30), 65+) at their middles, where the original has numbers or dates."""
+def _at_places(original: Table, masked: Table, name: str) -> Array:
+    """The places of what a masking made of numbers or levels."""
     labels, _ = label_counts(masked.cells(name))
-    middles = {label: _middle(label, first.temporal) for label in labels}
-    if any(middle is None for middle in middles.values()):
+    places = masked_places(original, name, labels)
+    if places is None:
         why = masked.cells(name).why or "text"
         raise PairError(
-            f"column {name}: {first.kind} in the original but not in the masked table ({why}); leave it out with --columns"
+            f"column {name}: {original.cells(name).kind} in the original but not in the masked table ({why}); "
+            "leave it out with --columns"
         )
-    notes.append(f"column {name}: the masked values are bands, taken at their middles")
-    made = Categories(tuple(labels), np.zeros(len(labels)), True, places=np.array([middles[word] for word in labels]))
+    made = Categories(tuple(labels), np.zeros(len(labels)), True, places=np.array([places[word] for word in labels]))
     return masked.codes(name, made)
 
 
-def _middle(label: str, temporal: pa.DataType | None) -> float | None:
-    """The middle of a band; that of dates is written [2000-01-01,2010-01-01)."""
-    if temporal is None:
-        return orders.middle(label)
-    ends = [word.strip() for word in label.strip("[]() ").split(",")]
-    known = [dates.parsed(word, temporal) for word in ends if "inf" not in word]
-    if len(ends) != 2 or not known or None in known:
-        return None
-    return float(np.mean([each for each in known if each is not None]))
+def masked_places(original: Table, name: str, labels: Sequence[str]) -> dict[str, float] | None:
+    """Where labels stand among the numbers or levels of the original column; None when one of them has no place.
+
+    A band (20-29, [20,30), 65+) of numbers or dates is at its middle, an open one reaching to the original's own end; a
+    group of levels (of the column's hierarchy, or `low to middle`) is at the mean place of its levels.
+    """
+    cells = original.cells(name)
+    if cells.levels:
+        hierarchy = (original.schema.hierarchies or {}).get(name)
+        found = {label: _mean_place(label, cells.levels, hierarchy) for label in labels}
+    else:
+        values = original.values(name)
+        span = (float(np.nanmin(values)), float(np.nanmax(values))) if not np.isnan(values).all() else (0.0, 0.0)
+        found = {label: _middle(label, cells.temporal, span) for label in labels}
+    places = {label: place for label, place in found.items() if place is not None}
+    return places if len(places) == len(found) else None
 
 
-def _in_levels(masked: Table, name: str, levels: Categories, original: Table, notes: list[str]) -> Array:
-    """Levels of an ordinal column, and groups of its hierarchy at the mean place of their levels."""
-    hierarchy = (original.schema.hierarchies or {})[name]
+def _has_groups(original: Table, masked: Table, name: str) -> bool:
+    """Whether a masking made groups of levels."""
     labels, _ = label_counts(masked.cells(name))
-    places: list[float] = []
-    for label in labels:
-        below = [place for place, level in enumerate(levels.labels) if label in hierarchy.path(level)]
-        if not below:
-            raise PairError(f"column {name}: {label!r} is neither one of its levels nor in its hierarchy")
-        places.append(float(np.mean(below)))
-    if set(labels) - set(levels.labels):
-        notes.append(f"column {name}: groups of levels stand at the mean place of their levels")
-    return masked.codes(name, Categories(tuple(labels), np.zeros(len(labels)), True, places=np.array(places)))
+    new = set(labels) - set(original.cells(name).levels)
+    return bool(new) and masked_places(original, name, list(new)) is not None
+
+
+def _mean_place(label: str, levels: Sequence[str], hierarchy: Hierarchy | None) -> float | None:
+    """The place of a level, or the mean place of a group of levels."""
+    if label in levels:
+        return float(levels.index(label))
+    below = [place for place, level in enumerate(levels) if hierarchy is not None and label in hierarchy.path(level)]
+    if below:
+        return float(np.mean(below))
+    words = label.split(" to ")
+    for cut in range(1, len(words)):
+        ends = " to ".join(words[:cut]), " to ".join(words[cut:])
+        if all(end in levels for end in ends):
+            return (levels.index(ends[0]) + levels.index(ends[1])) / 2
+    return None
+
+
+def _ends(label: str, temporal: pa.DataType | None) -> tuple[float, float] | None:
+    """The ends of a band; that of dates is written [2000-01-01,2010-01-01)."""
+    if temporal is None:
+        number = orders.middle(label)
+        return orders.ends(label) or (None if number is None else (number, number))
+    words = [word.strip() for word in label.strip("[]() ").split(",")]
+    if len(words) != 2:
+        return None
+    low, high = (
+        end if word == ("-inf", "inf")[i] else dates.parsed(word, temporal)
+        for i, (word, end) in enumerate(zip(words, (-np.inf, np.inf), strict=True))
+    )
+    return None if low is None or high is None else (low, high)
+
+
+def _middle(label: str, temporal: pa.DataType | None, span: tuple[float, float]) -> float | None:
+    """The middle of a band; one that is open reaches to the end of the values."""
+    found = _ends(label, temporal)
+    if found is None:
+        return None
+    low, high = found
+    low = low if np.isfinite(low) else min(span[0], high)
+    high = high if np.isfinite(high) else max(span[1], low)
+    return low / 2 + high / 2  # the sum of the two may be too large
+
+
+def _is_band(labels: Sequence[str], cells: Cells) -> bool:
+    """Whether labels are bands rather than numbers or dates."""
+    ends = [_ends(label, cells.temporal) for label in labels]
+    return any(found is not None and found[0] != found[1] for found in ends)
 
 
 def matrix(table: Table, names: Sequence[str], *, what: str) -> Array:
@@ -190,9 +242,9 @@ def known_of(original: Table, masked: Table) -> tuple[Known, Known]:
                 sides[0][what][name] = original.values(name)
                 sides[1][what][name] = masked.codes(name, shared)
                 continue
-            for side, table in zip(sides, (original, masked), strict=True):
-                if name in table.names:
-                    side[what][name] = _told_apart(table, name)
+            sides[0][what][name] = original.values(name)
+            if name in masked.names:
+                sides[1][what][name] = _told_apart(original, masked, name)
     weights = original.weight, original.weight
     if weights[0] is not None:
         name = original.schema.with_role("weight")[0]
@@ -208,11 +260,15 @@ def _same_length(weight: Array | None, masked: Table) -> Array | None:
     return weight if weight is not None and weight.size == len(masked) else None
 
 
-def _told_apart(table: Table, name: str) -> Array:
-    """Numbers that are equal where the cells are."""
-    if table.cells(name).kind == "nominal":
-        return table.codes(name, table.categories(name))
-    return table.values(name)
+def _told_apart(original: Table, masked: Table, name: str) -> Array:
+    """Numbers that are equal where the masked cells are, and the original's where a cell is one of those."""
+    cells, levels = masked.cells(name), original.cells(name).levels
+    if cells.kind != "nominal" and not cells.levels and not levels:
+        return masked.values(name)
+    if not levels:
+        return masked.codes(name, masked.categories(name))
+    new = [label for label in label_counts(cells)[0] if label not in set(levels)]
+    return masked.codes(name, categorising.ordinal([*levels, *new], np.zeros(len(levels) + len(new))))
 
 
 def match_key(original: Table, masked: Table, key: str, notes: list[str]) -> tuple[Rows, Rows]:

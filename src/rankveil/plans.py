@@ -49,8 +49,14 @@ class Step:
         return get_method(self.method)
 
     def bound(self, column: str | None = None) -> dict[str, Any]:
-        """All parameters with their values, for one column when it is named."""
-        return self.entry.bind({**self.parameters, **self.per_column.get(column or "", {})})
+        """All parameters with their values, for one column when it is named.
+
+        Where a method must be told one of several things, what is said of a column stands instead of what is said of
+        all: cuts of AGE although there is a level for the others.
+        """
+        own = self.per_column.get(column or "", {})
+        instead = self.entry.told if any(name in self.entry.told for name in own) else ()
+        return self.entry.bind({**{k: v for k, v in self.parameters.items() if k not in instead}, **own})
 
     def bound_for(self, columns: Sequence[str]) -> dict[str, Any]:
         """All parameters for columns that are masked together: one number for each column where it may differ."""

@@ -17,18 +17,21 @@ Array = NDArray[np.float64]
 
 
 def put_back(
-    cells: Cells, original: nw.Series[Any], masked: Array, *, labels: tuple[str, ...] = ()
+    cells: Cells, original: nw.Series[Any], masked: Array, *, labels: tuple[str, ...] = (), relabelled: bool = False
 ) -> tuple[nw.Series[Any], str | None]:
     """The masked values in the column's own type; a note when that type changed.
 
-    `labels` are what the values are codes of. A cell that was missing and still is stays as it was written; one that is
-    missing now is empty.
+    `labels` are what the values are codes of; `relabelled` when they are others than the column had. A cell that was
+    missing and still is stays as it was written; one that is missing now is empty.
     """
     gone = np.isnan(masked)
     keep, blank = gone & cells.missing, gone & ~cells.missing
     filled = np.where(gone, 0.0, masked) if gone.any() else masked
     if labels:
-        return _labelled(cells, original, labels, filled.astype(np.int64), keep=keep, blank=blank)
+        codes = filled.astype(np.int64)
+        if relabelled and original.dtype in (nw.Categorical, nw.Enum):
+            return _of_new_categories(cells, original, labels, codes, keep=keep, blank=blank), None
+        return _labelled(cells, original, labels, codes, keep=keep, blank=blank)
     if cells.temporal is not None:
         return _moments(cells, original, filled, keep=keep, blank=blank)
     note = None
@@ -66,6 +69,58 @@ def _labelled(
             return _merged(original, words, nw.String(), keep=keep, blank=blank), note
         return _merged(original, typed, original.dtype, keep=keep, blank=blank), None
     return _merged(original, words, _text_type(original.dtype), keep=keep, blank=blank), None
+
+
+def _of_new_categories(
+    cells: Cells,
+    original: nw.Series[Any],
+    labels: tuple[str, ...],
+    codes: NDArray[np.int64],
+    *,
+    keep: NDArray[np.bool_],
+    blank: NDArray[np.bool_],
+) -> nw.Series[Any]:
+    """Labels as a column of categories that has those and no others: the old ones may be what was to be hidden."""
+    old = to_arrow(original)
+    ordered = bool(old.type.ordered) and cells.kind == "ordinal"
+    markers = pc.unique(old.cast(pa.string()).filter(pa.array(keep)).drop_null()).to_pylist()
+    words = list(labels) if cells.kind == "ordinal" else sorted(labels)
+    words += [word for word in markers if word not in labels]
+    place = {word: code for code, word in enumerate(words)}
+    fresh = np.array([place[word] for word in labels], dtype=np.int64)[codes]
+    # a cell that stays missing is a marker of its own, or null
+    written = pc.index_in(old.cast(pa.string()), value_set=pa.array(words, pa.string())).fill_null(-1)
+    fresh = np.where(keep, written.to_numpy(zero_copy_only=False), fresh)
+    fresh[blank] = -1
+    # words where there were numbers, or more of them, need another type
+    dictionary = _cast(pa.array(words, pa.string()), old.type.value_type)
+    indices = _cast(pa.array(fresh, pa.int32(), mask=fresh < 0), old.type.index_type)
+    encoded = pa.DictionaryArray.from_arrays(indices, dictionary, ordered=ordered)
+    backend, native = original.implementation, original.to_native()
+    made: Any
+    if backend.is_pyarrow():
+        made = pa.chunked_array([encoded])
+    elif backend.is_polars():
+        polars = backend.to_native_namespace()
+        kind = polars.Enum(words) if original.dtype == nw.Enum else polars.Categorical
+        made = polars.Series(original.name, encoded.cast(pa.string()).to_pylist(), dtype=kind)
+    else:
+        pandas = backend.to_native_namespace()
+        if isinstance(native.dtype, pandas.CategoricalDtype):
+            kind = pandas.CategoricalDtype(dictionary.to_pylist(), ordered=ordered)
+            made = pandas.Series(pandas.Categorical.from_codes(fresh, dtype=kind), index=native.index)
+        else:
+            made = pandas.Series(encoded, dtype=pandas.ArrowDtype(encoded.type), index=native.index)
+    restored: nw.Series[Any] = nw.from_native(made, series_only=True)
+    return restored.alias(original.name)
+
+
+def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The array in another type where that can hold it."""
+    try:
+        return array.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return array
 
 
 def _moments(

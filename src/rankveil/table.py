@@ -6,7 +6,7 @@ what it hands back is the same kind of frame, in the same column order, with eve
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, cast, get_args
@@ -247,10 +247,10 @@ class Table:
         if unknown:
             found = pc.equal(self.cells(name).labels(), unknown[0]).fill_null(False)
             rows = np.flatnonzero(found.to_numpy(zero_copy_only=False)) + 1
-            more = f" and {len(unknown) - 1} other values" if len(unknown) > 1 else ""
+            more = f" (and {len(unknown) - 1} more)" if len(unknown) > 1 else ""
             raise TableError(
-                f"column {name}: {unknown[0]!r} (row {rows[0]}){more} is not in its hierarchy {hierarchy.name}; "
-                f"add a line for it{hierarchy.suggestion(unknown[0])}"
+                f"column {name}: its hierarchy {hierarchy.name} misses {unknown[0]!r}, which stands in row {rows[0]}"
+                f"{more}; add a line for it{hierarchy.suggestion(unknown[0])}"
             )
 
     @cached_property
@@ -340,13 +340,16 @@ class Table:
         for name, masked in values.items():
             cells = self.cells(name) if order is None else self.cells(name).taken(order)
             words = (labels or {}).get(name, self.labels(name))
-            series, note = put_back(cells, frame.get_column(name), masked, labels=words)
+            relabelled = name in (labels or {})
+            series, note = put_back(cells, frame.get_column(name), masked, labels=words, relabelled=relabelled)
             fresh.append(series)
             if note:
                 said.setdefault(note, []).append(name)
         notes = [f"column{'s' if len(some) > 1 else ''} {listing(some, most=5)}: {note}" for note, some in said.items()]
         made = frame.with_columns(*fresh).to_native() if fresh else frame.to_native()
-        return _with_fields_of(made, self.native), notes
+        # what is said of labels that are hidden now would tell of them
+        hidden = {name for name, words in (labels or {}).items() if not set(self.labels(name)) <= set(words)}
+        return _with_fields_of(made, self.native, but=hidden), notes
 
 
 def label_counts(cells: reading.Cells) -> tuple[list[str], Array]:
@@ -363,12 +366,15 @@ def _as_number(label: str) -> tuple[float, str]:
         return 0.0, label
 
 
-def _with_fields_of(made: Any, given: Any) -> Any:
+def _with_fields_of(made: Any, given: Any, *, but: Collection[str] = ()) -> Any:
     """A pyarrow table whose columns of unchanged type have what `given` notes of them, such as the words of an Enum."""
     if not isinstance(made, pa.Table):
         return made
     pairs = ((after, given.schema.field(after.name)) for after in made.schema)
-    fields = [before if before.type == after.type else _described_as(after, before) for after, before in pairs]
+    fields = [
+        after if after.name in but else before if before.type == after.type else _described_as(after, before)
+        for after, before in pairs
+    ]
     return pa.Table.from_arrays(made.columns, schema=pa.schema(fields, metadata=made.schema.metadata))
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from rankveil import datasets, files
+
 Shot = Callable[..., None]
 
 
@@ -192,6 +194,58 @@ def test_an_upload_is_declared_and_masked(bench: Bench, shot: Shot, tmp_path: Pa
     assert ",5" in released
 
 
+def test_what_keeps_a_table_from_being_masked_leads_to_its_remedy(bench: Bench, shot: Shot, tmp_path: Path) -> None:
+    (tmp_path / "survey.csv").write_text("AGE,PAY\n" + "".join(f"{i},{i}\n" for i in range(20)) + "n/a,7\n")
+    page = bench.open()
+    page.get_by_label("File", exact=True).set_input_files(tmp_path / "survey.csv")
+    click(page, "button", "Upload")
+    page.wait_for_selector("text=This table cannot be masked yet")
+    shot(page)
+    click(page, "link", "what stands for a missing cell")
+    page.get_by_label("What stands for a missing cell").fill("n/a")
+    click(page, "button", "Keep what I said")
+    page.wait_for_selector("text=cannot be masked yet", state="detached")
+    assert "2 would be masked" in page.inner_text("main")
+
+
+def test_a_plan_is_downloaded_and_loaded_again(bench: Bench, shot: Shot, tmp_path: Path) -> None:
+    page = bench.open()
+    click(page, "button", "Use the running example")
+    click(page, "link", "Next: mask")
+    click(page, "button", "Add this step")
+    page.wait_for_selector("ol.steps li")
+    (tmp_path / "plan.toml").write_bytes(download(page, "Download the plan"))
+    page.get_by_role("button", name="Remove step 1").click()
+    page.wait_for_selector("text=There is no step yet")
+    page.get_by_text("Load a plan from a file").click()
+    page.get_by_label("Plan", exact=True).set_input_files(tmp_path / "plan.toml")
+    shot(page)
+    click(page, "button", "Load it")
+    page.wait_for_selector("ol.steps >> text=rank_swap")
+    click(page, "button", "Undo")
+    page.wait_for_selector("text=There is no step yet")
+
+
+def test_a_run_and_a_table_are_deleted_after_a_question(bench: Bench, shot: Shot) -> None:
+    page = bench.open()
+    compare(page, points=3, replicates=1)
+    page.wait_for_selector("h2:has-text('Take a plan')", timeout=120_000)
+    click(page, "link", "Delete this run")
+    shot(page, "run")
+    click(page, "link", "Keep it")
+    page.wait_for_selector("h2:has-text('Take a plan')")
+    click(page, "link", "Delete this run")
+    click(page, "button", "Delete")
+    page.wait_for_selector("h1:has-text('Compare methods')")
+    assert "Comparisons on this table" not in page.inner_text("main")
+    click(page, "link", "all tables and runs")
+    click(page, "link", "Delete running-example.csv")
+    shot(page, "table")
+    click(page, "button", "Delete")
+    page.wait_for_selector("h1:has-text('Data')")
+    assert "Tables of this workspace" not in page.inner_text("main")
+
+
 def compare(page: Any, *, points: int, replicates: int) -> None:
     """Begin a comparison on the running example."""
     click(page, "button", "Use the running example")
@@ -343,3 +397,105 @@ def test_without_scripts_the_way_is_the_same(bench: Bench) -> None:
     click(page, "button", "Mask all records")
     page.wait_for_selector("h2:has-text('To publish')")
     assert download(page, "The masked table").startswith(b"X1,X2,X3")
+
+
+LEVELS = "none < primary < lower secondary < upper secondary < bachelor < master or higher"
+CENSUS_ROLES = {
+    "PERSON": "identifier",
+    "HOUSEHOLD": "group",
+    "REGION": "quasi-identifier",
+    "SEX": "quasi-identifier",
+    "AGE": "quasi-identifier",
+    "OCCUPATION": "confidential",
+    "INCOME": "confidential",
+    "WEIGHT": "weight",
+}
+
+
+def _census(folder: Path) -> None:
+    """A census of 10,000 persons and what its regions and occupations belong to, as files."""
+    files.save(datasets.census(), folder / "census.csv")
+    for column, rows in datasets.census_hierarchies().items():
+        text = "".join(";".join(row) + "\n" for row in rows)
+        (folder / f"{column.lower()}.csv").write_text(text, encoding="utf-8")
+
+
+def _add_step(page: Any, method: str, *, columns: tuple[str, ...] = (), **given: str) -> None:
+    page.get_by_label("Method", exact=True).select_option(method)
+    page.wait_for_selector(f"#method[data-shown={method}]")
+    for name, value in given.items():
+        page.fill(f"#field-p-{name}", value)
+    for column in columns:
+        page.locator(f"#step-fields input[name=columns][value={column}]").check()
+    click(page, "button", "Add this step")
+    page.wait_for_selector(f".steps code:text-is('{method}')")
+
+
+def test_a_census_goes_through_every_page(bench: Bench, shot: Shot, tmp_path: Path) -> None:
+    _census(tmp_path)
+    page = bench.open(width=1280)
+    page.set_input_files("#file", tmp_path / "census.csv")
+    click(page, "button", "Upload")
+    page.wait_for_selector("text=10000 records, 15 columns")
+    for column, role in CENSUS_ROLES.items():
+        page.get_by_label(f"Role of {column}", exact=True).select_option(role)
+    page.get_by_label("Leave PERSON out", exact=True).check()
+    page.get_by_label("Kind of EDUCATION", exact=True).select_option("ordinal")
+    page.get_by_label("Order of the words of EDUCATION", exact=True).fill(LEVELS)
+    for column in ("REGION", "OCCUPATION"):
+        page.set_input_files(f"[aria-label='Hierarchy of {column}']", tmp_path / f"{column.lower()}.csv")
+    click(page, "button", "Keep what I said")
+    page.wait_for_selector("summary:has-text('region.csv')")
+    assert page.locator("summary", has_text="occupation.csv").count() == 1
+    assert fits(page)
+    shot(page, "1 data")
+
+    click(page, "link", "Next: mask")
+    _add_step(page, "rank_swap", p="10")
+    _add_step(page, "pram", columns=("SEX",), p="0.2")
+    _add_step(page, "recode", columns=("REGION",), level="1")
+    click(page, "link", "Picture of BIRTH")
+    drawn(page)
+    assert page.locator("tr:has(th:text-is('BIRTH')) td").first.inner_text().startswith("19")  # a mean is a date
+    click(page, "link", "Picture of REGION")
+    drawn(page)
+    assert "Skarn" in page.locator("#picture script.rv-data").inner_text()
+    shot(page, "2 mask")
+    click(page, "button", "Mask all records")
+    page.wait_for_selector("h2:has-text('To publish')", timeout=180_000)
+    assert b"ranked_by" in download(page, "The manifest")
+    page.wait_for_selector("#verdicts >> text=Audit:", timeout=300_000)
+    page.wait_for_selector("#verdicts >> text=Attack:", timeout=300_000)
+    shot(page, "3 release")
+    release = page.url
+
+    click(page, "link", "audit")
+    page.wait_for_selector("h2:has-text('Who can be told apart')")
+    drawn(page)
+    assert page.locator("caption:has-text('Quasi-identifiers: REGION, SEX, AGE')").count() == 1
+    assert "--hierarchy REGION=region.csv" in page.locator("pre").last.inner_text()
+    shot(page, "4 audit")
+    page.goto(release)
+    click(page, "link", "attack")
+    page.wait_for_selector("h2:has-text('Which attributes moved least')")
+    shot(page, "5 attack")
+
+    page.goto(release)
+    page.locator("summary", has_text="Ask for a certificate of your own").click()
+    click(page, "button", "Certify")
+    page.wait_for_selector("h2:has-text('Permuted privacy')", timeout=180_000)
+    shot(page, "6 certificate")
+
+    click(page, "link", "Compare")
+    for method in ("mdav", "rank_swap", "additive_noise", "pram"):
+        page.locator(f"input[name=methods][value={method}]").set_checked(method in ("rank_swap", "pram"))
+    page.fill("#replicates", "1")
+    page.fill("#points", "3")
+    page.locator("summary", has_text="Utility and loss").click()
+    page.locator("input[name=utility][value=um]").uncheck()
+    page.locator("input[name=utility][value=total_variation]").check()
+    click(page, "button", "Compare")
+    page.wait_for_selector("h2:has-text('Take a plan')", timeout=300_000)
+    drawn(page)
+    assert page.locator("#places >> text=pram").count() > 0
+    shot(page, "7 compare")

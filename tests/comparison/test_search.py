@@ -146,7 +146,7 @@ def test_a_map_has_its_points_where_the_values_change() -> None:
 def test_scales_come_from_what_methods_declare() -> None:
     def scale(name: str, records: int = 500) -> Scale:
         method = get_method(name)
-        return Scale.of(method.parameter(method.strength or ""), stronger=method.stronger, records=records)
+        return Scale.of(method.parameter(method.strength or ""), stronger=method.stronger, most=records)
 
     assert scale("mdav") == Scale(1.0, 500.0, 5.0, whole=True)
     assert (scale("rank_swap").weak, scale("rank_swap").strong) == (0.005, 100.0)

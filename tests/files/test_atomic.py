@@ -143,7 +143,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "real.csv").read_text() == "a\n1\n"
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet", "feather"])
+@pytest.mark.parametrize("ending", ["csv", "parquet", "feather", "dta"])
 def test_a_full_disk_gets_one_sentence(tmp_path: Path, ending: str) -> None:
     """A limit on the size of files makes writing fail half-way, as a full disk does."""
     path = tmp_path / f"t.{ending}"
@@ -172,14 +172,19 @@ def test_paths_that_cannot_be_written_are_refused_before_any_work(tmp_path: Path
     for name, sentence in {
         "none/t.csv": "there is no folder .*none; make it first",
         "folder.csv": "is a folder",
-        "pipe.csv": "not an ordinary file",
+        "pipe.csv": "is not an ordinary file",
     }.items():
         with pytest.raises(FileError, match=sentence):
             check_writable(tmp_path / name)
-    with pytest.raises(FormatError, match=r"format \.xlsx cannot be written; use one of .*\.csv"):
-        check_writable(tmp_path / "t.xlsx")
+        with pytest.raises(FileError, match=rf"^sqlite:///.*\?table=t: {sentence}"):
+            check_writable(f"sqlite:///{tmp_path / name}?table=t")
+    for name in ("t.sas7bdat", "t.xpt", "t.manifest.json"):  # what is read, or is no table, and not written
+        with pytest.raises(FormatError, match=r"the format \.\w+ cannot be written; use one of .*\.csv.*\.xlsx"):
+            check_writable(tmp_path / name)
     check_writable(tmp_path / "t.manifest.json", table=False)
-    check_writable(tmp_path / "t.csv")
+    for ending in ("csv", "parquet", "xlsx", "dta", "sav"):
+        check_writable(tmp_path / f"t.{ending}")
+    check_writable(f"sqlite:///{tmp_path}/t.db?table=t")
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["folder.csv", "pipe.csv"]
 
 

@@ -1,4 +1,4 @@
-"""Parquet and Arrow keep everything; unknown endings, damaged files and folders get one sentence."""
+"""Parquet and Arrow keep everything; unknown endings, absent and damaged files and folders get one sentence."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import pytest
 
 from rankveil import files
 from rankveil.errors import FileError, FormatError
-from rankveil.files import load, same_file, save
+from rankveil.files import load, registry, same_file, save
 
 BINARY = [".parquet", ".feather", ".arrow", ".ipc"]
+READ_ONLY = {".sas7bdat", ".xpt"}
 
 
 def rich_table() -> pa.Table:
@@ -137,16 +138,63 @@ def test_names_that_stand_twice(tmp_path: Path) -> None:
         load(tmp_path / "t.feather")
 
 
-@pytest.mark.parametrize("name", ["t.xlsx", "t.dta", "t.sav", "t.sas7bdat", "t.xpt", "t", "sqlite:///t.db?table=t"])
+@pytest.mark.parametrize("name", ["t.ods", "t.rds", "t.xlsx.bak", "t", "mysql://host/db?table=t"])
 def test_formats_that_are_not_there(name: str) -> None:
-    with pytest.raises(FormatError, match=r"use one of .*\.csv, \.feather, .*\.parquet"):
+    known = ", ".join(sorted(registry.formats()))
+    with pytest.raises(FormatError, match=r"; use one of ") as caught:
         load(name)
+    assert str(caught.value).endswith(f"; use one of {known}")
+    with pytest.raises(FormatError, match=r"cannot be written|says no format"):
+        save(pa.table({"a": [1]}), name)
 
 
-def test_a_password_in_an_address_is_not_repeated() -> None:
-    with pytest.raises(FormatError, match="postgresql://") as caught:
-        load("postgresql://me:word@host/db?table=t")
-    assert "word" not in str(caught.value)
+def test_the_formats_that_are_there() -> None:
+    text, binary = {".csv", ".tsv", ".txt"}, set(BINARY)
+    packages, databases = {".xlsx", ".dta", ".sav", ".zsav"}, {"sqlite://", "duckdb://", "postgresql://", "postgres://"}
+    assert set(registry.formats()) == text | binary | packages | databases | READ_ONLY
+
+
+@pytest.mark.parametrize("ending", sorted(READ_ONLY))
+def test_formats_that_are_only_read(tmp_path: Path, ending: str) -> None:
+    with pytest.raises(FormatError, match=rf"the format \{ending} cannot be written; use one of ") as caught:
+        save(pa.table({"a": [1]}), tmp_path / f"t{ending}")
+    able = str(caught.value).partition("use one of ")[2].split(", ")
+    assert set(able) == set(registry.formats()) - READ_ONLY
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("ending", sorted(ending for ending in registry.formats() if ending.startswith(".")))
+def test_files_that_are_not_there(tmp_path: Path, ending: str) -> None:
+    with pytest.raises(FileError, match=r"t\.\w+: there is no such file$"):
+        load(tmp_path / f"t{ending}")
+
+
+@pytest.mark.parametrize("scheme", ["sqlite", "duckdb"])
+def test_databases_that_are_not_there(tmp_path: Path, scheme: str) -> None:
+    pytest.importorskip("sqlite3" if scheme == "sqlite" else scheme)
+    address = f"{scheme}:///{tmp_path}/t.db?table=t"
+    with pytest.raises(FileError) as caught:
+        load(address)
+    assert str(caught.value) == f"{address}: there is no such file"
+    assert list(tmp_path.iterdir()) == []  # looking for a database makes none
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("postgresql://me:sesame@127.0.0.1:1/db?table=t", "postgresql://me:***@127.0.0.1:1/db?table=t: there is no "),
+        ("postgresql://me:sesame@127.0.0.1:1/db", "postgresql://me:***@127.0.0.1:1/db: names no table"),
+        ("postgresql://me:open/sesame@127.0.0.1:1/db?table=t", "postgresql://...: is not an address of a table"),
+        ("mysql://me:sesame@host/db?table=t", "mysql://: the format mysql:// cannot be "),
+    ],
+)
+def test_a_password_in_an_address_is_not_repeated(address: str, told: str) -> None:
+    pytest.importorskip("psycopg")
+    for deed in (load, lambda url: save(pa.table({"a": [1]}), url)):
+        with pytest.raises(FileError) as caught:
+            deed(address)
+        assert str(caught.value).startswith(told)
+        assert "sesame" not in str(caught.value)
 
 
 def test_endings_in_capitals(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -54,6 +54,7 @@ def possible(draw: Any) -> tuple[int, int, float | None]:
     return n, d, draw(st.floats(min(100.0, 100 * (need + 1e-6) / n), 100))
 
 
+@settings(deadline=None)
 @given(possible(), st.integers(0, 1000))
 def test_every_record_moves_by_d_ranks_or_more_and_by_p_percent_at_most(
     asked: tuple[int, int, float | None], seed: int

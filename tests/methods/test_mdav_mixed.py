@@ -360,3 +360,13 @@ def test_reverse_mapping_gives_the_original_categories_in_the_order_of_the_maske
         there = ~np.isnan(before)
         order = np.lexsort((back[there], masked[there]))
         assert np.array_equal(back[there][order], np.sort(before[there]))  # ranks are those of the masked values
+
+
+def test_reverse_mapping_needs_the_labels_of_the_original() -> None:
+    data = people(40)
+    for step, parameters in (("recode", {"level.CITY": 1}), ("recode", {"cuts.AGE": "30,60"})):
+        plan = rv.Plan.of(step, **parameters).then("reverse_map")
+        with pytest.raises(rv.ParameterError, match="an earlier step gave it labels that the original does not have"):
+            rv.mask(data, plan, schema=SCHEMA)
+    swapped = rv.mask(data, rv.Plan.of("pram", columns=["JOB"], p=0.5).then("reverse_map"), seed=1, schema=SCHEMA)
+    assert Counter(swapped.data["JOB"].to_pylist()) == Counter(data["JOB"].to_pylist())

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankveil import catalogue
-from rankveil.errors import NotApplicableError, ParameterError, TableError
+from rankveil.errors import NotApplicableError, PairError, ParameterError, TableError
 from rankveil.measuring import Measuring
 from rankveil.pairing import Pair
 from rankveil.partitions.layout import Sizes
 from rankveil.partitions.measures import Findings, alphas_of, ask_order
-from rankveil.partitions.stages import measured, ranked
+from rankveil.partitions.stages import Job, measured, ranked
 from rankveil.seeds import Seed
 
 ASKED = (
@@ -106,7 +106,7 @@ def mixed(n: int, seed: int) -> tuple[Any, Any]:
 
 @settings(deadline=None, max_examples=15)
 @given(
-    n=st.integers(12, 150),
+    n=st.integers(12, 90),
     seed=st.integers(0, 10_000),
     shares=st.lists(st.floats(0, 1), max_size=6),
     sizes=st.sampled_from([TINY, Sizes(interval=2, span=7), Sizes(interval=64, span=64)]),
@@ -131,7 +131,7 @@ def test_results_of_ranks_do_not_depend_on_the_partitioning_at_all(partitioned: 
     x, y = mixed(500, 3)
     seen = []
     for cuts in ([], [250], [3, 70, 71, 400]):
-        with partitioned(x, y, cuts=cuts, sizes=TINY) as job:
+        with partitioned(x, y, cuts=cuts, sizes=Sizes(interval=50, span=150)) as job:
             found, _ = on_disk(job, each, {})
             exact = ("cm1", "cm2", "um", "spearman_risk", "permutation_level", "interval_disclosure")
             seen.append([found[name].value for name in exact])
@@ -199,6 +199,27 @@ def test_missing_values_are_named(partitioned: Any, each: Any) -> None:
         pytest.raises(TableError, match=r"y: column V2 has missing values \(rows 42\)"),
     ):
         ranked(job, each)
+
+
+def test_a_job_is_checked_before_it_begins(partitioned: Any, tmp_path: Any, each: Any) -> None:
+    x, y = mixed(60, 5)
+    with partitioned(x, y, cuts=[20, 40]) as given_:
+        original, masked, scratch = given_.original.path, given_.masked.path, given_.scratch.folder
+        job = Job.of(original, masked, scratch=scratch, seed=Seed.of(0), columns=["V3", "V0"], rows=25)
+        assert job.bounds == (0, 20, 40, 60)
+        assert job.sizes == Sizes()
+        assert [column.reversed for column in ranked(job, each)] == [False, True]
+        with pytest.raises(TableError, match="has no column V9"):
+            Job.of(original, masked, scratch=scratch, seed=Seed.of(0), columns=["V9"])
+        with pytest.raises(PairError, match=r"60 records and .* 20"):
+            Job.of(original, given_.original.files[0].path, scratch=scratch, seed=Seed.of(0))
+
+
+def test_with_many_partitions_intervals_are_wider() -> None:
+    assert Sizes.of(80) == Sizes()
+    assert Sizes.of(1000) == Sizes(interval=1000 * 512)
+    assert Sizes.of(8000) == Sizes(interval=8000 * 512, span=8000 * 512)
+    assert [Sizes().every(partitions) for partitions in (1, 10, 1000)] == [2**16, 6553, 1024]
 
 
 def test_every_measure_that_can_be_computed_is_known() -> None:

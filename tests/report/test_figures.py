@@ -283,13 +283,54 @@ def test_few_values_become_frequencies() -> None:
 
 def test_words_are_counted() -> None:
     chart = marginals("REGION", ["b", "b", "a", None], ["b", "a", "a", "c"])
-    assert chart.series[0] == Bars("before", ["b", "a", "c"], [2 / 3, 1 / 3, 0])
-    assert chart.title == "REGION: before and after differ by 41.7 % of the records"
+    assert chart.series[0] == Bars("before", ["b", "a", "c", "(missing)"], [0.5, 0.25, 0, 0.25])
+    assert chart.series[1] == Bars("after", ["b", "a", "c", "(missing)"], [0.25, 0.5, 0.25, 0])
+    assert chart.title == "REGION: before and after differ by 50.0 % of the records"
+    assert "Missing: 1 before." in chart.note
     many = [str(place) for place in range(50) for _ in range(50 - place)]
     folded = marginals("CODE", many, many)
     assert folded.series[0].x[-2:] == ("28", "21 others")
     assert sum(folded.series[0].y) == pytest.approx(1)
     assert folded.title == "CODE: the same distribution before and after"
+
+
+def test_words_with_an_order_stand_in_it() -> None:
+    order = ("none", "low", "high")
+    chart = marginals("SCHOOL", ["high", "high", "low", "none"], ["low", "low", "low", "none to low"], order=order)
+    assert chart.series[0].x == ("none", "low", "high", "none to low")
+    assert chart.series[1].y == (0, 0.75, 0, 0.25)
+    gone = marginals("SCHOOL", ["low", "high"], [None, None], order=order)
+    assert gone.series[1] == Bars("after", ["low", "high", "(missing)"], [0, 0, 1])
+    assert gone.title == "SCHOOL: before and after differ by 100.0 % of the records"
+    many = [f"{place:02d}" for place in range(50) for _ in range(place + 1)]
+    folded = marginals("CODE", many, many, order=sorted(many))
+    assert folded.series[0].x == (*(f"{place:02d}" for place in range(21, 50)), "21 others")
+
+
+def test_groups_that_are_new_are_not_lost_among_the_others() -> None:
+    towns = [f"town {place}" for place in range(60)]
+    chart = marginals("TOWN", towns, ["north"] * 40 + ["south"] * 20)
+    assert chart.series[1].x[:2] == ("north", "south")
+    assert chart.series[1].y[:2] == (40 / 60, 20 / 60)
+    assert chart.series[0].x[-1] == "33 others"
+
+
+def test_dates_are_written_as_dates() -> None:
+    def written(value: float) -> str:
+        return str(np.datetime64(round(value), "D"))
+
+    few = marginals("BORN", np.array([0.0, 31.0, 31.0]), np.array([0.0, 0.0, 31.0]), written=written)
+    assert few.series[0] == Bars("before", ["1970-01-01", "1970-02-01"], [1 / 3, 2 / 3])
+    assert few.title.endswith("mean 1970-01-22 before, 1970-01-11 after")
+    before = np.arange(0.0, 3650.0)
+    many = marginals("BORN", before, before + 365, written=written)
+    first, second = many.series
+    assert isinstance(first, Bars)
+    assert first.x == second.x
+    assert first.x[0] == "1970-01-01"
+    assert list(first.x) == sorted(first.x)
+    assert sum(first.y) == pytest.approx(1)
+    assert first.y[0] > 0 == second.y[0]
 
 
 def test_many_values_become_common_bins_of_marginals() -> None:

@@ -128,6 +128,38 @@ def test_draws_of_verify_come_along_only_where_chance_is_sampled() -> None:
     assert [decoded(text, "f8").tolist() for text in found] == [stream.random(DRAWS).tolist() for _ in range(3)]
 
 
+def test_categories_come_with_what_the_check_needs_of_them() -> None:
+    tree = [("Ulm", "South", "*"), ("Bonn", "West", "*"), ("Köln", "West", "*")]
+    table = pl.DataFrame({"CITY": ["Ulm", None, "Köln", "Ulm"], "JOB": ["cook", "baker", "baker", EVIL]})
+    schema = Schema(roles={"CITY": "quasi-identifier", "JOB": "confidential"}, hierarchies={"CITY": tree})
+    page = rv.subject_page(table, schema=schema)
+    city, job = held(page)["columns"]
+    assert (city["levels"], city["others"], city["nominal"]) == (["Ulm", "Köln"], ["Bonn"], True)
+    assert city["ranking"] == "marginality by the hierarchy CITY"
+    assert decoded(city["values"], city["type"])[[0, 2, 3]].tolist() == [0, 1, 0]
+    apart = np.array(city["apart"]["distances"])[decoded(city["apart"]["places"], city["apart"]["type"]).astype(int)]
+    near, far = np.log2(1.5), np.log2(1.8)  # Ulm, Köln and Bonn from Ulm and from Köln
+    assert apart.tolist() == pytest.approx([0, far, far, 0, far, near])
+    assert (job["levels"], job["others"], "apart" in job) == (["baker", EVIL, "cook"], [], False)
+    # offered by their labels, so that they can be found
+    options = [facts["value"] for tag, facts in Parsed(page).elements if tag == "option"]
+    assert options[:8] == ["", "2", "1", "0", "", "1", "0", "2"]
+    assert "how central they are among the released values" in page
+    assert "how central they are" not in rv.subject_page(mixed())
+
+
+def test_dates_and_times_come_with_their_clocks() -> None:
+    days, moments = pa.array([0, 40], pa.int32()).cast(pa.date32()), pa.array([0, 90]).cast(pa.timestamp("s", tz="UTC"))
+    page = rv.subject_page(pa.table({"BORN": days, "SEEN": moments, "STAY": pa.array([5, 7]).cast(pa.duration("s"))}))
+    born, seen, stay = held(page)["columns"]
+    assert born["clock"] == {"kind": "date", "unit": "day", "utc": False}
+    assert seen["clock"] == {"kind": "timestamp", "unit": "s", "utc": True}
+    assert "clock" not in stay  # a number of seconds
+    assert "released: 1970-01-01 to 1970-02-10<" in page
+    assert "released: 1970-01-01 00:00:00Z to 1970-01-01 00:01:30Z<" in page
+    assert "released: 5 to 7<" in page
+
+
 def test_tables_that_make_no_page() -> None:
     with pytest.raises(rv.TableError, match="column A: all its cells are missing; leave it out"):
         rv.subject_page(pa.table({"A": pa.nulls(2, pa.float64()), "B": [1, 2]}), schema=Schema(kinds={"A": "numeric"}))

@@ -226,6 +226,18 @@ def test_single_columns_may_differ(user: Any) -> None:
     assert Plan.from_toml(user.get(f"/data/{id}/mask/plan.toml").text).steps == user.bench.drafts.get(id).steps
 
 
+def test_words_without_an_order_are_masked_where_they_are_ticked(user: Any) -> None:
+    id = user.upload("survey.csv", CSV)
+    user.post(f"/data/{id}/mask/step", {"method": "pram", "columns": ["LEVEL"]})
+    text = user.get(f"/data/{id}/mask").text
+    assert "LEVEL: " in text  # the picture
+    assert ">low<" in text or '"low"' in text
+    run = user.ask(f"/data/{id}/mask")
+    assert list(user.bench.runs.result(user.bench.run(run))["content"]["changed"]) == ["LEVEL"]
+    audit = user.ask(f"/data/{id}/audit", {"release": f"run:{run}", "columns": ["LEVEL"]})
+    assert user.get(f"/runs/{audit}/files/audit.json").json()["attributes"] == ["LEVEL"]
+
+
 @pytest.mark.parametrize("form", ["toml", "json"])
 def test_a_plan_is_loaded_from_a_file(user: Any, form: str) -> None:
     id = user.example()
@@ -260,6 +272,15 @@ def test_a_file_that_is_no_plan_for_the_table_is_refused(
     assert sentence in user.told(f"/data/{id}/mask/plan", files={"plan": (name, content)})
     assert user.told(f"/data/{id}/mask/plan") == "choose a file first"
     assert user.bench.drafts.get(id).history == before
+
+
+def test_a_list_is_entered_with_commas(user: Any) -> None:
+    id = user.upload("survey.csv", CSV)
+    user.post(f"/data/{id}/mask/step", {"method": "recode", "p-cuts": "30, 45", "columns": ["AGE"]})
+    assert user.bench.drafts.get(id).steps[0].parameters["cuts"] == ("30", "45")
+    assert 'value="30, 45"' in user.get(f"/data/{id}/mask?edit=0").text
+    user.post(f"/data/{id}/mask/step", {"method": "recode", "own-1-cuts": "30", "edit": "0"})
+    assert user.bench.drafts.get(id).steps[0].per_column == {"AGE": {"cuts": ("30",)}}
 
 
 @pytest.mark.parametrize("tab", ["audit", "attack"])

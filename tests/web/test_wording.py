@@ -19,6 +19,7 @@ ELSEWHERE = (
     "give at least one value by the name of its column",  # the subject has a page of her own
     "a map has no one place to take",  # on a page every place has its button
     "X: a comparison that was stopped left its state here",  # a run always goes on from its own state
+    "cluster X: name a scratch folder that all its workers see",  # the workbench works on its own machine
 )
 """How the sentences begin that no page can show."""
 

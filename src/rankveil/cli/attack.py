@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Annotated, Any
 
 import typer
 
-from rankveil.cli import output
+from rankveil.cli import addresses, output
 from rankveil.cli.options import (
     AsJson,
     Draws,
@@ -71,7 +70,7 @@ def attack(
         )
         made.notes[:0] = both.notes
         if report is not None:
-            made.report(report, command=shlex.join(["rankveil", *context.obj]), public=public)
+            made.report(report, command=addresses.command(context.obj), public=public)
         content = made.to_dict()
     if as_json:
         output.emit(content)
@@ -92,11 +91,11 @@ def _read_links(path: str) -> list[tuple[int, int]]:
         require_columns(("original", "masked"), table.names)
         rows = [table.values(name) for name in table.usable(("original", "masked"))]
     except RankveilError as error:
-        raise type(error)(f"{path}: {error}") from None
+        raise type(error)(f"{files.shown(path)}: {error}") from None
     bad = np.flatnonzero(~np.all([(row >= 1) & (row == np.rint(row)) for row in rows], axis=0))
     if bad.size:
         rows_said = f"rows {listing(bad + 1)} do" if bad.size > 1 else f"row {bad[0] + 1} does"
-        raise ParameterError(f"{path}: {rows_said} not hold two row numbers from 1")
+        raise ParameterError(f"{files.shown(path)}: {rows_said} not hold two row numbers from 1")
     return [(int(a), int(b)) for a, b in zip(*rows, strict=True)]
 
 

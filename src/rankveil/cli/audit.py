@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Annotated, Any
 
 import typer
 
-from rankveil.cli import output, words
+from rankveil.cli import addresses, output, words
+from rankveil.cli.clustering import Clustering, kept_when_stopped, place_of
 from rankveil.cli.options import AsJson, Matching, Original, Public, Reading, Report, report_told
 from rankveil.cli.progress import watching
 from rankveil.errors import ParameterError
@@ -55,8 +55,17 @@ def audit(
         list[str] | None,
         typer.Option("--fail-if", metavar="'ID<NUMBER'", help="Exit code 1 when this comes true. Repeatable."),
     ] = None,
+    subjects: Annotated[
+        str | None,
+        typer.Option(
+            "--subjects",
+            metavar="N",
+            help="With --cluster: subjects whose nearest masked record is looked for, or all. [10000]",
+        ),
+    ] = None,
     reading: Reading,
     matching: Matching,
+    clustering: Clustering,
     as_json: AsJson = False,
 ) -> int:
     """Measure a release made by whatever tool.
@@ -80,25 +89,26 @@ def audit(
         raise ParameterError("--pair is for tables whose records do not correspond: give --no-mapping too")
     if len(masked) > 1 and matching.secret is not None:
         raise ParameterError("--secret is of one release; with several masked tables leave it out")
-    settings = _settings(given)
-    with watching("measuring", quiet=as_json) as progress:
-        both = open_pair(original, masked[0], reading, matching)
-        others = [open_release(path, reading) for path in masked[1:]]
-        made = rv.audit(
-            both.original,
-            [both.masked, *(each.table for each in others)] if others else both.masked,
-            measures=words.chosen(measures, option="--measures"),
-            fail_if=words.items(fail_if, option="--fail-if"),
-            settings=settings,
-            by=by,
-            target=target,
-            pair=pair,
-            progress=progress,
-            **both.matching,
-        )
-        made.notes[:0] = [*both.notes, *(note for each in others for note in each.notes)]
+    asked: dict[str, Any] = {
+        "measures": words.chosen(measures, option="--measures"),
+        "fail_if": words.items(fail_if, option="--fail-if"),
+        "settings": _settings(given),
+    }
+    use: dict[str, Any] = {"by": by, "target": target, "pair": pair}
+    with watching("measuring", quiet=as_json) as progress, kept_when_stopped():
+        place = place_of(original, masked, reading, matching, clustering, use)
+        if place.cluster is not None:
+            how = {**place.how, "cluster": place.cluster, "subjects": subjects}
+            made = rv.audit(original, masked[0], progress=progress, **asked, **how)
+            made.notes[:0] = place.notes
+        else:
+            both = open_pair(original, masked[0], reading, matching)
+            others = [open_release(path, reading, original=both.original) for path in masked[1:]]
+            versions = [both.masked, *(each.table for each in others)] if others else both.masked
+            made = rv.audit(both.original, versions, progress=progress, **asked, **use, **both.matching)
+            made.notes[:0] = [*place.notes, *both.notes, *(note for each in others for note in each.notes)]
         if report is not None:
-            made.report(report, command=shlex.join(["rankveil", *context.obj]), public=public)
+            made.report(report, command=addresses.command(context.obj), public=public)
     content = made.to_dict()
     if as_json:
         output.emit(content)

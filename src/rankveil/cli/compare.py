@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import shlex
 from typing import Annotated, Any
 
 import typer
 
-from rankveil.cli import output, words
+from rankveil.cli import addresses, output, words
 from rankveil.cli.failures import Stopped
 from rankveil.cli.options import AsJson, Draws, Original, Public, Reading, Report, draws_given, report_told
 from rankveil.cli.progress import watching
@@ -79,7 +78,7 @@ def compare(
     import rankveil as rv
     from rankveil.cli.tables import check_outputs, open_table
 
-    state = state or f"{os.path.basename(original)}.compare-state"
+    state = state or _state_of(original)
     outputs = {"report": report, "plan": write_plan, "state": state}
     check_outputs(
         {what: path for what, path in outputs.items() if path is not None},
@@ -133,13 +132,22 @@ def compare(
         if write_plan is not None:
             made.write_plan(write_plan, chosen)
         if report is not None:
-            made.report(report, command=shlex.join(["rankveil", *context.obj]), public=public)
+            made.report(report, command=addresses.command(context.obj), public=public)
     content = made.to_dict()
     if as_json:
         output.emit(content)
     else:
         _show(content, report, write_plan, public=public)
     return 0
+
+
+def _state_of(original: str) -> str:
+    """Where finished work is kept unless a person says otherwise: in this folder, named after the table."""
+    from rankveil import files
+    from rankveil.files import registry
+
+    registry.reader(original)  # before its name is used: an address that nothing reads may hold a password
+    return f"{os.path.basename(os.path.normpath(files.companion(original)))}.compare-state"
 
 
 def _at(text: str | None) -> dict[str, float] | None:

@@ -26,6 +26,8 @@ DEMO_SCHEMA = "rankveil/demo/1"
 _ATTRIBUTES = ("AGE", "HOURS", "INCOME", "TAX", "SAVINGS")
 _SUBJECT = ("AGE", "INCOME", "SAVINGS")
 _IDENTIFIER = "PERSON"
+_REGIONS = "North;coast;*\nEast;inland;*\nSouth;inland;*\nWest;coast;*\n"
+"""What the regions belong to, as --hierarchy takes it."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,7 @@ def demo(
     made_folder = folder_for(out)
     try:
         names = ("original.csv", "masked.csv", "masked.csv.manifest.json", "masked.csv.secret.json", "report.html")
+        names += ("region.csv",)
         paths = {name: os.path.join(out, name) for name in names}
         check_outputs(paths, {})
         with watching("masking and attacking", quiet=as_json) as progress:
@@ -102,6 +105,7 @@ def demo(
                 staged.add(paths[names[0]], files.table_writer(original, names[0]))
                 staged.add(paths[names[1]], files.table_writer(second.release.data, names[1]))
                 staged.add(paths[names[4]], lambda file: file.write(page.encode()))
+                staged.add(paths[names[5]], lambda file: file.write(_REGIONS.encode()))
     except BaseException:
         if made_folder:
             with suppress(OSError):
@@ -249,7 +253,8 @@ def _show(made: _Demo, out: str) -> None:
     output.say(f"Other methods at the risk of the release: {made.comparison.recommendation()}")
     output.gap()
     output.say(
-        f"Written: {folder}original.csv, masked.csv with its manifest and secret, and report.html (for internal use)."
+        f"Written: {folder}original.csv, masked.csv with its manifest and secret, report.html (for internal use),",
+        "and region.csv, the groups of the regions.",
     )
     values = ",".join(f"{name}={value}" for name, value in made.record.items())
     output.say("Try next:")
@@ -259,6 +264,8 @@ def _show(made: _Demo, out: str) -> None:
         f"rankveil attack {folder}original.csv {folder}masked.csv --subsets",
         f"rankveil verify {folder}masked.csv --record {values}",
         f"rankveil mask {folder}original.csv -o {folder}moved.csv --method distance_swap --set d=100 --columns TAX",
+        f"rankveil mask {folder}original.csv -o {folder}grouped.csv --method recode --set level=1 --columns REGION "
+        f"--hierarchy REGION={folder}region.csv",
     ):
         output.line(f"  {command}")
     output.notes(made.released.release.notes)

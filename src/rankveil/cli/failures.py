@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from rankveil.cli.addresses import hidden, hidden_word
 from rankveil.errors import RankveilError, suggestion
 
 BAD_INPUT, MISTAKE, STOPPED, NOBODY_READS = 2, 3, 130, 141
@@ -49,7 +50,7 @@ def guarded(run: Callable[[list[str]], int], argv: list[str]) -> int:
         return _told("there is not enough memory for this; try fewer columns or records", BAD_INPUT, error)
     except Exception as error:
         if hasattr(error, "format_message"):  # the options themselves are wrong
-            return _told(_usage(error), BAD_INPUT)
+            return _told(_usage(error, argv), BAD_INPUT)
         return _told(_mistake(error), MISTAKE, error)
     if code == STOPPED:
         return _told("stopped; nothing was written", STOPPED)
@@ -70,8 +71,8 @@ def _told(sentence: str, code: int, error: BaseException | None = None) -> int:
         if error is not None and debugging():
             import traceback
 
-            traceback.print_exception(error)
-        print(f"rankveil: {one_line(sentence)}", file=sys.stderr)
+            print(hidden("".join(traceback.format_exception(error))), end="", file=sys.stderr)
+        print(f"rankveil: {one_line(hidden(sentence))}", file=sys.stderr)
     return code
 
 
@@ -90,9 +91,12 @@ def _mistake(error: Exception) -> str:
     )
 
 
-def _usage(error: Any) -> str:
-    """One sentence about a wrong option or argument, with the nearest name; what could be a seed is not shown."""
-    message = _SECRET_LIKE.sub("...", " ".join(error.format_message().split())).rstrip(".")
+def _usage(error: Any, argv: list[str]) -> str:
+    """One sentence about a wrong option or argument, with the nearest name; what could be a secret is not shown."""
+    message = error.format_message()
+    for word in argv:
+        message = message.replace(word, hidden_word(word)) if "://" in word else message
+    message = _SECRET_LIKE.sub("...", " ".join(message.split())).rstrip(".")
     context = getattr(error, "ctx", None)
     verb = f" (see {context.command_path} --help)" if context is not None else ""
     option = getattr(error, "option_name", None)

@@ -13,7 +13,7 @@ from rankveil.cli.progress import watching
 if TYPE_CHECKING:
     from rankveil.inspection import Inspection, Look
 
-EXAMPLE = "rankveil inspect rankveil-demo/original.csv"
+EXAMPLE = "rankveil inspect rankveil-demo/original.csv --hierarchy REGION=rankveil-demo/region.csv"
 
 
 def inspect(
@@ -24,14 +24,16 @@ def inspect(
 ) -> int:
     """Look at the columns of a table.
 
-    Shows their guessed kinds and roles, missing values, ties, and what would be masked.
+    Shows their guessed kinds and roles, missing values, ties, hierarchies, and what would be masked.
     """
+    from rankveil import files
     from rankveil.cli.tables import open_table
     from rankveil.inspection import inspect as look
 
     with watching("reading", quiet=as_json):
         opened = open_table(file, reading)
         seen = look(opened.table, columns=reading.chosen)
+    file = files.shown(file)
     if as_json:
         content = seen.to_dict()
         dialect = opened.dialect
@@ -72,4 +74,8 @@ def _show(file: str, seen: Inspection, notes: list[str]) -> None:
 def _remark(look: Look) -> str:
     if look.levels:
         return " < ".join(look.levels[:6]) + (" < ..." if len(look.levels) > 6 else "")
+    if look.hierarchy is not None:
+        name, categories = look.hierarchy.name, look.hierarchy.categories
+        levels = output.count(len(categories) - 1, "level")
+        return f"hierarchy {name}: {levels} above ({' > '.join(map(str, categories))} categories)"
     return look.why_not_numeric or ""

@@ -68,6 +68,7 @@ def mask(
     Writes the release, the public manifest and the private secret, together or not at all.
     """
     from rankveil import files
+    from rankveil.cli.leaving import left_behind_notes
     from rankveil.cli.tables import check_outputs, open_table
 
     beside = files.companion(out)
@@ -85,9 +86,10 @@ def mask(
         opened = open_table(file, reading)
         decimal = opened.table.decimal
         release = rv.mask(opened.table, steps, seed=chosen_seed, publish=measures, decimal=decimal)
+        left_behind = left_behind_notes(release.data, out)
         written = _write(release, opened, out=out, manifest=manifest, secret=secret)
     out = files.shown(out)
-    notes = [*opened.notes, *release.notes, *written]
+    notes = [*opened.notes, *release.notes, *left_behind, *written]
     if as_json:
         output.emit(
             {

@@ -11,7 +11,7 @@ EXAMPLE = "rankveil measures"
 def measures(*, as_json: AsJson = False) -> int:
     """List the measures of a release.
 
-    With their bounds and which direction is better.
+    With their bounds, which direction is better, the kinds of columns they take, and whether they use weights.
     """
     from rankveil import catalogue
 
@@ -20,7 +20,7 @@ def measures(*, as_json: AsJson = False) -> int:
         output.emit(described)
         return 0
     output.grid(
-        ("id", "title", "family", "better", "bounds", "needs mapping", "source"),
+        ("id", "title", "family", "better", "bounds", "columns", "needs mapping", "uses weights", "source"),
         [
             (
                 each["id"],
@@ -28,7 +28,9 @@ def measures(*, as_json: AsJson = False) -> int:
                 each["family"],
                 each["better"],
                 " to ".join("no limit" if bound is None else f"{bound:g}" for bound in each["bounds"]),
+                output.kinds(each["kinds"]),
                 each["needs_mapping"],
+                each["weighted"],
                 each["source"],
             )
             for each in described

@@ -39,6 +39,9 @@ def methods(*, as_json: AsJson = False) -> int:
             ],
         )
         output.gap()
+    output.say("Columns that they take:")
+    output.grid(("method", "kinds"), [(each["id"], output.kinds(each["kinds"])) for each in described])
+    output.gap()
     output.say("Parameters:")
     output.grid(
         ("method", "parameter", "default", "what it is"),

@@ -32,7 +32,7 @@ class Reading:
 
     columns: Annotated[
         list[str] | None,
-        typer.Option("--columns", metavar="A,B", help="The columns to use. [numeric and ordinal ones]"),
+        typer.Option("--columns", metavar="A,B", help="The columns to use. [numeric, ordinal; nominal given a role]"),
     ] = None
     kind: Annotated[
         list[str] | None,
@@ -54,7 +54,11 @@ class Reading:
     ] = None
     hierarchy: Annotated[
         list[str] | None,
-        typer.Option("--hierarchy", metavar="A=F.csv", help="The groups of a nominal column: leaf;level1;... lines."),
+        typer.Option(
+            "--hierarchy",
+            metavar="A=F.csv",
+            help="What the categories of a nominal column belong to, in lines like Ulm;South;Germany. Repeatable.",
+        ),
     ] = None
     missing: Annotated[
         list[str] | None, typer.Option("--missing", metavar="n/a,-9", help="What stands for a missing cell.")

@@ -108,6 +108,17 @@ def count(many: int, what: str) -> str:
     return f"{many} {what}" if many == 1 else f"{many} {what}s"
 
 
+def kinds(given: Sequence[str]) -> str:
+    """Which columns an entry of the catalogue takes.
+
+    >>> kinds(["numeric", "ordinal", "hierarchy"]), kinds(["numeric", "ordinal", "nominal"])
+    ('numeric, ordinal, nominal with a hierarchy', 'all kinds')
+    """
+    if {"numeric", "ordinal", "nominal"} <= set(given):
+        return "all kinds"
+    return ", ".join("nominal with a hierarchy" if kind == "hierarchy" else kind for kind in given)
+
+
 def notes(given: Sequence[str]) -> None:
     """What else a person should know, at the end."""
     if given:

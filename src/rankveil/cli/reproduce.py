@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rankveil.cli import output
+from rankveil.cli import addresses, output
 from rankveil.cli.options import AsJson
 from rankveil.cli.progress import watching
 
@@ -33,6 +33,9 @@ def reproduce(
     """
     from rankveil.papers import reproduce as again
 
+    for what, folder in (("folder of data", data), ("folder of results", out)):
+        if folder is not None:
+            addresses.refuse_address(folder, what, wanted="folder")
     with watching(f"reproducing {paper}", quiet=as_json) as progress:
         made = again(paper, data=data, out=out, progress=progress)
     content = made.to_dict()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rankveil.cli import output
+from rankveil.cli import addresses, output
 from rankveil.cli.options import AsJson
 from rankveil.errors import ParameterError
 
@@ -38,6 +38,7 @@ def serve(
         raise ParameterError(f"--port must be a whole number from 0 to 65535, not {port}")
     if limit < 1:
         raise ParameterError(f"--limit must be at least 1, not {limit}")
+    addresses.refuse_address(workspace, "workspace", wanted="folder")
     from rankveil.web.serving import serve as serving
 
     def begun(address: str) -> None:

@@ -9,13 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rankveil.cli import words
+from rankveil.cli import addresses, words
 from rankveil.cli.options import Matching, Reading
 from rankveil.errors import FileError, PairError, ParameterError, RankveilError, TableError, suggestion
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from rankveil.columns import Cells
     from rankveil.files import Dialect
     from rankveil.hierarchy import Hierarchy
     from rankveil.table import Schema, Table
@@ -54,7 +55,7 @@ def open_table(path: str, reading: Reading) -> Opened:
     return Opened(table, loaded.dialect, loaded.notes)
 
 
-def open_release(path: str, reading: Reading) -> Opened:
+def open_release(path: str, reading: Reading, *, original: Table) -> Opened:
     """Read a masked table; what is declared of a column that the release dropped is not held against it."""
     from rankveil import files
     from rankveil.table import Table
@@ -62,14 +63,14 @@ def open_release(path: str, reading: Reading) -> Opened:
     loaded = files.load(path, separator=reading.separator, decimal=reading.decimal, encoding=reading.encoding)
     schema = declared_schema(reading).only(loaded.data.column_names)
     table = Table(loaded.data, schema=schema, decimal=loaded.dialect.decimal if loaded.dialect else ".")
-    return Opened(table, loaded.dialect, loaded.notes)
+    return Opened(on_the_clock_of(original, table), loaded.dialect, loaded.notes)
 
 
 def open_pair(original: str, masked: str, reading: Reading, matching: Matching) -> Pairing:
     """Read both files and what says how they belong together."""
     secret = None if matching.secret is None else read_secret(matching.secret)
     first = open_table(original, reading)
-    second = open_release(masked, reading)
+    second = open_release(masked, reading, original=first.table)
     notes = [*first.notes, *second.notes]
     if secret is not None:
         from rankveil.manifest import fingerprint
@@ -83,15 +84,18 @@ def open_pair(original: str, masked: str, reading: Reading, matching: Matching) 
     how: dict[str, Any] = {"columns": reading.chosen, "key": matching.key, "secret": secret, "seed": matching.seed}
     mapping = not matching.no_mapping
     if mapping and matching.key is None and secret is None:
-        mapping = _corresponds(masked, len(second.table), notes)
+        mapping = corresponds(masked, len(second.table), notes)
     return Pairing(first.table, second.table, {**how, "mapping": mapping}, notes)
 
 
-def _corresponds(masked: str, records: int, notes: list[str]) -> bool:
+def corresponds(masked: str, records: int, notes: list[str]) -> bool:
     """Whether records correspond by their order, as the manifest beside a release tells; without one they do."""
+    from rankveil import files
+    from rankveil.files import registry
     from rankveil.manifest import Manifest
 
-    path = f"{masked}.manifest.json"
+    told_as, beside = files.shown(masked), files.companion(registry.sheet_of(masked)[0])
+    path = f"{beside}.manifest.json"
     if not os.path.isfile(path):
         return True
     try:
@@ -104,11 +108,11 @@ def _corresponds(masked: str, records: int, notes: list[str]) -> bool:
         return True
     if told.get("mapping") == "reordered":
         raise PairError(
-            f"{masked}: its rows were reordered, as its manifest says; give its secret, as in "
-            f"--secret {masked}.secret.json, or a key column with --key"
+            f"{told_as}: its rows were reordered, as its manifest says; give its secret, as in "
+            f"--secret {beside}.secret.json, or a key column with --key"
         )
     if told.get("mapping") == "none":
-        notes.append(f"{masked}: its manifest says that its records do not correspond to original ones (no mapping)")
+        notes.append(f"{told_as}: its manifest says that its records do not correspond to original ones (no mapping)")
     return bool(told.get("mapping") != "none")
 
 
@@ -120,6 +124,7 @@ def _load_pandas() -> None:
 
 def read_text(path: str, what: str) -> str:
     """The text of a small file."""
+    addresses.refuse_address(path, what)
     try:
         with open(path, encoding="utf-8-sig") as file:
             return file.read()
@@ -171,6 +176,8 @@ def declared_schema(reading: Reading) -> Schema:
 def _read_hierarchies(paths: Mapping[str, str]) -> dict[str, Hierarchy]:
     from rankveil.hierarchy import Hierarchy
 
+    for path in paths.values():
+        addresses.refuse_address(path, "hierarchy")
     return {name: Hierarchy.from_csv(path) for name, path in paths.items()}
 
 
@@ -203,6 +210,7 @@ def _from_toml(path: str) -> _Declared:
                     raise ParameterError(f"{path}: [columns.{name}] {key} must be a text")
                 found[name] = given[key]
         if name in made.hierarchies:  # a path in a file is seen from that file
+            addresses.refuse_address(made.hierarchies[name], "hierarchy")
             made.hierarchies[name] = os.path.join(os.path.dirname(path), made.hierarchies[name])
         if "levels" in given:
             made.levels[name] = _texts(given["levels"], f"{path}: [columns.{name}] levels")
@@ -231,6 +239,8 @@ def check_outputs(outputs: Mapping[str, str], inputs: Mapping[str, str | None], 
     for what, path in outputs.items():
         if not path:
             raise ParameterError(f"the name of the {what} is empty")
+        if what != table:
+            addresses.refuse_address(path, what)
         for other, taken in others.items():
             if files.same_file(path, taken):
                 raise FileError(f"{files.shown(path)}: the {what} would overwrite the {other}; give another name")
@@ -247,7 +257,9 @@ def with_types(data: pa.Table, table: Table) -> pa.Table:
         cells = table.cells(name)
         released_cells = released.cells(name)
         if released_cells.temporal is not None and cells.is_text:
-            data = data.set_column(place, name, released_cells.cells.cast(released_cells.temporal))
+            moments = _as_moments(released_cells)
+            if moments is not None:
+                data = data.set_column(place, name, moments)
         elif cells.is_text and cells.kind != "nominal" and not cells.levels and released_cells.kind == cells.kind:
             numbers = _as_numbers(released, name)
             if numbers is not None:
@@ -272,8 +284,49 @@ def _as_numbers(table: Table, name: str) -> pa.Array | None:
     return pa.array(np.where(missing, 0, values).astype(np.int64), mask=missing)
 
 
+def _as_moments(cells: Cells) -> pa.Array | None:
+    """Dates or times as such, missing cells as nulls; None when a text is none that there is."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    there = pc.if_else(pa.array(cells.missing), pa.scalar(None, cells.cells.type), cells.cells)
+    try:
+        return there.cast(cells.temporal)
+    except pa.ArrowInvalid:  # not masked, and not clean: it stays as it is
+        return None
+
+
+def on_the_clock_of(original: Table, masked: Table) -> Table:
+    """The masked table with dates and times counted as in the original, wherever that loses nothing.
+
+    Formats have their own units (Parquet no seconds, others microseconds alone), and a text has those that it shows.
+    """
+    import pyarrow as pa
+
+    from rankveil.table import Table
+
+    data, before = masked.native, original.native.schema
+    for place, name in enumerate(data.column_names):
+        if name not in original.names or not any(
+            pa.types.is_temporal(each.field(name).type) for each in (data.schema, before)
+        ):
+            continue
+        wanted, cells = original.cells(name).temporal, masked.cells(name)
+        if wanted is None or cells.temporal in (None, wanted) or _has_zone(wanted) != _has_zone(cells.temporal):
+            continue
+        with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            moments = _as_moments(cells)
+            data = data if moments is None else data.set_column(place, name, moments.cast(wanted))
+    return masked if data is masked.native else Table(data, schema=masked.schema, decimal=masked.decimal)
+
+
+def _has_zone(kind: pa.DataType) -> bool:
+    return getattr(kind, "tz", None) is not None
+
+
 def folder_for(path: str) -> bool:
     """Make the folder when it is not there; True when it was made."""
+    addresses.refuse_address(path, "folder", wanted="folder")
     if os.path.isdir(path):
         return False
     if os.path.lexists(path):

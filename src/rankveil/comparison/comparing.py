@@ -217,6 +217,9 @@ def _notes(study: Study, contestants: Sequence[Contestant]) -> list[str]:
     if incomplete:
         notes.append(f"{incomplete} of {len(study.table)} records have missing values, left out where those are needed")
     for one in contestants:
+        left = [name for name in study.names if name not in one.masks(study)]
+        if left:
+            notes.append(f"{one.method.id} leaves as they are: {listing(left, most=10)}")
         if one.study != one.fixed:
             notes.append(
                 f"{one.method.id} was studied with {one.method.reproducible_with}=true, which repeats itself; "

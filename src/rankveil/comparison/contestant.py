@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from rankveil import masking
 from rankveil.catalogue import Method, get_measure, get_method
 from rankveil.comparison import search
 from rankveil.comparison.result import Contender, Place, Spread
 from rankveil.comparison.running import Job, Runner
 from rankveil.comparison.search import Found, Point, Scale
 from rankveil.comparison.study import CLAIMS, Result, Study, Task
-from rankveil.errors import ParameterError
+from rankveil.errors import ParameterError, RankveilError
 from rankveil.moments import of_replicates
 from rankveil.plans import Plan, Step
 
@@ -72,18 +73,27 @@ class Contestant:
             raise ParameterError(f"{name} is a step after a masking, not a method to compare")
         fixed = {given: method.parameter(given).check(value, owner=name) for given, value in fixed.items()}
         scale = None
-        if method.strength is not None and method.strength not in fixed:
-            scale = Scale.of(method.parameter(method.strength), stronger=method.stronger, records=len(study.table))
+        if method.strength is not None and fixed.keys().isdisjoint((method.strength, *method.instead, *method.told)):
+            most = _most(method, study)
+            scale = Scale.of(method.parameter(method.strength), stronger=method.stronger, most=most)
         repeat = {method.reproducible_with: True} if method.reproducible_with else {}
-        takes_columns = method.works_on != "records" and columns is not None
-        return cls(
-            method,
-            dict(fixed),
-            {**fixed, **repeat},
-            scale,
-            replicates if method.random else 1,
-            tuple(study.names) if takes_columns else None,
-        )
+        made = cls(method, dict(fixed), {**fixed, **repeat}, scale, replicates if method.random else 1, None)
+        if method.works_on in ("records", "names") or columns is None:
+            return made
+        # the others stay as they are; where it can work on none, the masking says why
+        return replace(made, columns=masking.suited(made._step, study.table, study.names) or tuple(study.names))
+
+    @property
+    def _step(self) -> Step:
+        return self.plan(self.scale.start if self.scale else 0.0).steps[0]
+
+    def masks(self, study: Study) -> tuple[str, ...]:
+        """The columns of the study that the method masks; all of them where it can mask none, which its tasks say."""
+        try:
+            chosen = masking.columns_of(self._step, study.table)
+        except RankveilError:
+            return study.names
+        return tuple(name for name in study.names if name in chosen)
 
     def parameters(self, strength: float, *, study: bool = False) -> dict[str, Any]:
         """The parameters at a strength."""
@@ -100,6 +110,12 @@ class Contestant:
         """One task for each replicate."""
         plan = self.plan(strength, study=True)
         return [Task(plan, replicate, tuple(asked)) for replicate in range(self.replicates)]
+
+
+def _most(method: Method, study: Study) -> int:
+    """The largest whole strength: a level that all hierarchies have, otherwise the number of records."""
+    heights = [each.height for each in (study.table.schema.hierarchies or {}).values()]
+    return min(heights) if method.strength == "level" and heights else len(study.table)
 
 
 def job_of(one: Contestant, asked: Asked) -> Job:

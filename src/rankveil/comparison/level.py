@@ -30,15 +30,17 @@ _SLACK = 0.005
 
 def at_level(contestants: Sequence[Contestant], asked: Asked, runner: Runner) -> list[Contender]:
     """The methods, each attribute tuned where the method allows it, the mean level where it does not."""
-    names = runner.study.names
+    names = {one.method.id: one.masks(runner.study) for one in contestants}
     jobs: list[Job] = []
     for one in contestants:
-        jobs += [_job(one, name, asked.at["level"]) for name in names] if _own_strengths(one) else [job_of(one, asked)]
-    found = runner.run(jobs, expected=sum(10 * one.replicates for one in contestants) * len(names))
+        own = [_job(one, name, asked.at["level"]) for name in names[one.method.id]] if _own_strengths(one) else []
+        jobs += own or [job_of(one, asked)]
+    found = runner.run(jobs, expected=sum(10 * one.replicates * len(names[one.method.id]) for one in contestants))
     made = []
     for one in contestants:
-        if _own_strengths(one):
-            made.append(_levelled(one, {name: found[f"{one.method.id}.{name}"] for name in names}, asked, runner))
+        if _own_strengths(one) and names[one.method.id]:
+            own_found = {name: found[f"{one.method.id}.{name}"] for name in names[one.method.id]}
+            made.append(_levelled(one, own_found, asked, runner))
             continue
         contender = contender_of(one, found[one.method.id], asked, runner)
         measure_places([one], [contender], asked, runner)

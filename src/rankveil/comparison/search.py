@@ -67,15 +67,15 @@ class Scale:
     whole: bool = False
 
     @classmethod
-    def of(cls, parameter: Parameter, *, stronger: str, records: int) -> Scale:
-        """The range that a parameter declares; k is at most the number of records."""
+    def of(cls, parameter: Parameter, *, stronger: str, most: int) -> Scale:
+        """The range that a parameter declares; a whole strength is at most `most`, as k is the number of records."""
         within = parameter.range
         start = float(parameter.default) if isinstance(parameter.default, int | float) else 1.0
         low = within.low if within is not None and math.isfinite(within.low) else start / WIDE
         high = within.high if within is not None and math.isfinite(within.high) else start * WIDE
         whole = parameter.type is int
         if whole:
-            high = min(high, float(records))
+            high = min(high, float(most))
             low = low + 1 if within is not None and within.above else low
         elif low <= 0.0:
             low = start / WIDE

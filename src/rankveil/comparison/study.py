@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from rankveil import masking, orders
+from rankveil import masking
 from rankveil.catalogue import Array
 from rankveil.categories import Categories
 from rankveil.errors import NotApplicableError, RankveilError, TableError
-from rankveil.matching import Known, known_of, matrix
+from rankveil.matching import Known, known_of, masked_places, matrix
 from rankveil.measuring import Measuring, Settings
 from rankveil.pairing import Mapping_, Pair, Rows
 from rankveil.people.intruder import attack_pair
@@ -113,9 +113,7 @@ class Study:
                 back[applied.order] = y
                 y, known = back, (known[0], _back(known[1], applied.order))
                 facts["known"] = known
-            return Pair(
-                self.names, base.x, y, base.original, base.masked, mapping, self.seed, [], beside=base, **facts
-            )
+            return Pair(self.names, base.x, y, base.original, base.masked, mapping, self.seed, [], beside=base, **facts)
         x, rows = np.asfortranarray(base.x[applied.order]), np.arange(applied.order.size)
         return Pair(self.names, x, y, applied.order, rows, mapping, self.seed, [], **facts)
 
@@ -157,11 +155,11 @@ def coded(table: Table, applied: masking.Applied, name: str) -> tuple[Array | No
         shared = known.extended([label for label in labels if label not in set(known.labels)])
         place = dict(zip(shared.labels, shared.values, strict=True))
         numbers = [place[label] for label in labels]
-    else:  # numbers that became bands
-        shared = None
-        numbers = [middle if (middle := orders.middle(label)) is not None else np.nan for label in labels]
-        if np.isnan(numbers).any():
-            raise TableError(f"column {name}: its masked values are labels that cannot be compared with numbers")
+    else:  # bands of numbers, groups of levels
+        shared, places = None, masked_places(table, name, labels)
+        if places is None:
+            raise TableError(f"column {name}: its masked values are labels that cannot be compared with its values")
+        numbers = [places[label] for label in labels]
     there = np.nan_to_num(values).astype(np.intp)
     return np.where(np.isnan(values), np.nan, np.array(numbers)[there]), shared
 
@@ -170,11 +168,12 @@ def _known(table: Table, known: Known, applied: masking.Applied) -> Known:
     """What the roles say of the masked records, in the order of the release."""
 
     def told(columns: Mapping[str, Array]) -> dict[str, Array]:
-        return {
-            name: applied.values.get(name, _taken(values, applied.order))
-            for name, values in columns.items()
-            if name not in applied.dropped
-        }
+        made = {}
+        for name, values in columns.items():
+            if name not in applied.dropped:
+                masked, _ = coded(table, applied, name)
+                made[name] = _taken(values, applied.order) if masked is None else masked
+        return made
 
     survey = known.survey if known.survey is None else _taken(known.survey, applied.order)
     return Known(told(known.quasi), told(known.confidential), survey, known.kinds)

@@ -28,6 +28,9 @@ _NEVER = 2**62
 _NEXT_BEST = 0.85
 """Classes of at least this part of the largest elsewhere are opened in the same turn."""
 
+_FEW = 256
+"""When fewer than one record in so many waits, borrowing is tried at every other price."""
+
 State = namedtuple("State", "z absent weights mask cost home table size head after before work")
 """The records and the class of each.
 
@@ -63,24 +66,49 @@ def begin(z, absent, weights):
 
 
 @_njit
-def construct(state, rows, masks, prices, k, groups, lists):
+def restart(state, masks):
+    """Give every waiting record the class that it has with these sets of columns suppressed."""
+    for i in range(len(state.z)):
+        key = _key(state, i, _others(masks[i], state.z.shape[1]))
+        _enter(state, i, _home_of(state, key), masks[i] & ~state.absent[i])
+
+
+@_njit
+def covered(state, rows, masks, k, groups):
+    """For each set of columns how many of the rows, all without it, have at least k like them."""
+    found = np.zeros(masks.size, np.int64)
+    for m in range(masks.size):
+        number = _gather(state, rows, rows.size, _others(masks[m], state.z.shape[1]), groups)
+        for g in range(number):
+            if groups.count[g] >= k:
+                found[m] += groups.count[g]
+        _scatter(groups, number, rows.size)
+    return found
+
+
+@_njit
+def construct(state, rows, masks, prices, k, eager, groups, lists):
     """Give each of the waiting `rows` a class; only they are lent to others. Returns how many could not have one.
 
     `masks` are the sets of columns from the cheapest to the dearest; `prices` rise, and are where borrowing is tried.
+    `eager` takes classes of k as they come, not the largest first.
     """
     waiting, count = rows.copy(), rows.size
     worth = np.empty(masks.size, np.int64)
     for i in range(masks.size):
         worth[i] = weight_of(masks[i], state.weights)
     done = 0
-    for price in prices:
+    for number in range(prices.size):
+        price = prices[number]
         while done < masks.size and worth[done] < price:
             end = done
             while end < masks.size and worth[end] == worth[done]:
                 end += 1
-            count = _open_largest(state, waiting, count, masks[done:end], groups, k)
+            count = _open_largest(state, waiting, count, masks[done:end], k, eager, groups)
             count = _join(state, waiting, count, masks[:end], k)
             done = end
+        if count < rows.size // _FEW and number % 2 and number < prices.size - 1:
+            continue  # looking through all for a few takes as long as for many
         for i in range(done):
             if count == 0:
                 return 0
@@ -92,7 +120,8 @@ def construct(state, rows, masks, prices, k, groups, lists):
 def improve(state, sequence, masks, prices, k, block, turn, most, groups, lists):
     """Take the classes of about `block` records that follow each other in `sequence` apart and make them anew.
 
-    What does not cost less is put back. Returns how much was saved; stops when `most` keys were computed.
+    Sets of columns that cost the same are tried in another order in each `turn`, and what costs more than before is
+    put back. Returns how much was saved; stops when `most` keys were computed.
     """
     n = len(state.z)
     seen = np.zeros(n, np.bool_)
@@ -122,7 +151,7 @@ def improve(state, sequence, masks, prices, k, block, turn, most, groups, lists)
         while upto > 1 and weight_of(masks[upto - 1], state.weights) > dearest:
             upto -= 1
         some = _mixed(masks[:upto], state.weights, 31 * turn + number)
-        left = construct(state, rows[:count].copy(), some, prices, k, groups, lists)
+        left = construct(state, rows[:count].copy(), some, prices, k, turn % 3 == 2, groups, lists)
         now = 0
         for t in range(count):
             now += state.cost[rows[t]]
@@ -293,7 +322,7 @@ def _still(state, waiting, count):
 
 
 @_njit
-def _open_largest(state, waiting, count, masks, groups, k):
+def _open_largest(state, waiting, count, masks, k, eager, groups):
     """Classes of k or more waiting records, the largest of all these sets of columns first."""
     largest = np.full(masks.size, count, np.int64)
     known = np.zeros(masks.size, np.bool_)  # before it is counted the bound is that all agree
@@ -307,7 +336,7 @@ def _open_largest(state, waiting, count, masks, groups, k):
                 second = largest[m]
         if largest[best] < k:
             break
-        least = max(k, int(_NEXT_BEST * second)) if known[best] else max(k, second)
+        least = k if eager else max(k, int(_NEXT_BEST * second)) if known[best] else max(k, second)
         number = _gather(state, waiting, count, _others(masks[best], state.z.shape[1]), groups)
         largest[best], known[best] = 0, True
         for g in range(number):
@@ -339,7 +368,8 @@ def _join(state, waiting, count, masks, k):
 Lists = namedtuple("Lists", "first following loss budget present taken total")
 """Who could be borrowed: for each group the first record, for each record the next, and what it would lose.
 
-budget[g] is what a class for group g may cost others; 0 when it needs none. For classes, by their place: how many of its records agree with the group, how many are taken, what all would lose.
+budget[g] is what a class for group g may cost others; 0 when it needs none. For classes, by their place: how many of
+its records agree with the group, how many are taken, what all would lose.
 """
 
 

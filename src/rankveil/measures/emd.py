@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import heapq
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -59,9 +60,26 @@ def emd(
     One that is constant in the original is scaled by the range of both tables; where Y has the same, it adds nothing.
     Of records with weights, each table's weights are the parts of it that are carried.
     """
-    details: dict[str, Any] = {"records": [len(x), len(y)]}
+    records = [len(x), len(y)]
     (x, weight_x), (y, weight_y) = counted(x, weight_x), counted(y, weight_y)
-    a, b, alone = _scaled(x, y)
+    found = distance(x, y, weight_x, weight_y, ends=ends_of(x, y), exact=exact, clusters=clusters, names=names)
+    return Value(found.value, {"records": records, **found.details}, found.notes)
+
+
+def distance(
+    x: Array,
+    y: Array,
+    weight_x: Array | None,
+    weight_y: Array | None,
+    *,
+    ends: Ends,
+    exact: int,
+    clusters: int,
+    names: tuple[str, ...] = (),
+) -> Value:
+    """The distance of two tables, or of samples of two tables whose columns have these `ends`."""
+    details: dict[str, Any] = {}
+    a, b, alone = _scaled(x, y, ends)
     details["attributes"] = a.shape[1]
     notes = [f"column {names[j] if names else j + 1} is constant in the original: scaled by both tables" for j in alone]
     if a.shape[1] == 0:
@@ -84,18 +102,34 @@ def emd(
     return Value(value, details, tuple(notes))
 
 
-def _scaled(x: Array, y: Array) -> tuple[Array, Array, list[int]]:
+@dataclass(frozen=True, eq=False)
+class Ends:
+    """The smallest and the largest value of each column of the original and of the masked table."""
+
+    low_x: Array
+    high_x: Array
+    low_y: Array
+    high_y: Array
+
+
+def ends_of(x: Array, y: Array) -> Ends:
+    """Those of two tables."""
+    return Ends(x.min(axis=0), x.max(axis=0), y.min(axis=0), y.max(axis=0))
+
+
+def _scaled(x: Array, y: Array, ends: Ends) -> tuple[Array, Array, list[int]]:
     """Both tables with the range of the original as unit, without columns that are one constant in both.
 
     Also which columns have no range in the original, and were scaled by the range of both.
     """
     kept, alone = [], []
     for j in range(x.shape[1]):
-        scale = max(scale_of(x[:, j]), scale_of(y[:, j])) * 2  # the range itself may be twice the largest number
+        extremes = np.array([ends.low_x[j], ends.high_x[j], ends.low_y[j], ends.high_y[j]])
+        scale = scale_of(extremes) * 2  # the range itself may be twice the largest number
         one, other = x[:, j] / scale, y[:, j] / scale
-        low, high = one.min(), one.max()
-        if x[:, j].min() == x[:, j].max():
-            low, high = min(low, other.min()), max(high, other.max())
+        low, high = extremes[:2] / scale
+        if extremes[0] == extremes[1]:
+            low, high = extremes.min() / scale, extremes.max() / scale
             if low == high:
                 continue
             alone.append(j)

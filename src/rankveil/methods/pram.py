@@ -23,8 +23,6 @@ from rankveil.errors import ParameterError, suggestion
 from rankveil.seeds import Stream
 
 Codes = NDArray[np.intp]
-_ROUNDS = 10_000
-_CLOSE = 1e-13
 
 
 @method(
@@ -33,10 +31,10 @@ _CLOSE = 1e-13
     kinds=("ordinal", "nominal"),
     strength="p",
     instead=("matrix",),
-    tells="counts of the c categories (the number is under counts) can be corrected by the inverse of the matrix P of "
-    "the exchange: its diagonal is 1 - p, and another category has p / (c - 1) or, to = frequency, p f_l / (1 - f_k), "
-    "f the original shares; a matrix that is given says it all. Invariant PRAM keeps the expected share of every "
-    "category, so single counts need no correction, and the released shares stand for f in the matrix of cross tables",
+    tells="counts are corrected by the inverse of the matrix P of the exchange, which is 1 - p on its diagonal and "
+    "p / (c - 1) elsewhere for c categories (see counts), or given; with to = frequency P(k, l) is p f_l / (1 - f_k), "
+    "f the original shares, which are not published; invariant PRAM keeps the expected share of every category, so its "
+    "counts need no correction, and for cross tables the released shares stand for f in its matrix",
 )
 def pram(
     x: Array,
@@ -53,7 +51,7 @@ def pram(
     """Every category k becomes l with probability P(k, l), each record by itself.
 
     P has 1 - p on its diagonal and p spread over the other categories, those that no record has too, or it is given.
-    The invariant form is P P* with P*(k, l) = f_l P(l, k) / sum_m f_m P(m, k), f the shares in the original: f P P* = f.
+    The invariant form is P P* with P*(k, l) = f_l P(l, k) / sum_m f_m P(m, k), f the original shares: f P P* = f.
     """
     code = x.astype(np.intp)
     counts = np.bincount(code, minlength=len(categories)).astype(np.float64)
@@ -95,14 +93,14 @@ def _(shares: Mapping[str, float], parameters: Mapping[str, Any], counts: Mappin
         if np.linalg.cond(table) > 1e12:
             raise ParameterError("pram: its matrix has no inverse, so the original shares do not follow from it")
         return dict(zip(labels, np.linalg.solve(table.T, released).tolist(), strict=True))
-    if number < 2:
+    if number < 2 or p == 0:
         return dict(shares)
-    if parameters["to"] == "uniform":
-        other = p / (number - 1)
-        if abs(1 - p - other) < 1e-12:
-            raise ParameterError(f"pram: with p = {p:g} all categories become equally likely: no share can be told")
-        return {label: (share - other) / (1 - p - other) for label, share in shares.items()}
-    return dict(zip(shares, _unmixed(np.array(list(shares.values())), p).tolist(), strict=True))
+    if parameters["to"] == "frequency":
+        raise ParameterError("pram to = frequency has probabilities that are not published; invariant keeps the shares")
+    other = p / (number - 1)
+    if abs(1 - p - other) < 1e-12:
+        raise ParameterError(f"pram: with p = {p:g} all categories become equally likely: no share can be told")
+    return {label: (share - other) / (1 - p - other) for label, share in shares.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,16 +212,3 @@ def _too_strong(p: float, number: int) -> tuple[str, ...]:
     if p <= (number - 1) / number:
         return ()
     return (f"p is above {(number - 1) / number:.4g}, where nothing of the categories is left: more of it tells more",)
-
-
-def _unmixed(released: Array, p: float) -> Array:
-    """The shares f of which released ones come: f_l (1 - p + p sum over k other than l of f_k / (1 - f_k))."""
-    share = released.copy()
-    for _ in range(_ROUNDS if p < 0.5 else 0):  # from a half on several shares may give the same
-        odds = share / np.maximum(1 - share, _CLOSE)
-        after = released / (1 - p + p * (odds.sum() - odds))
-        after = (share + after / after.sum()) / 2
-        if np.max(np.abs(after - share)) < _CLOSE:
-            return after
-        share = after
-    raise ParameterError(f"pram: with p = {p:g} to frequent categories the original shares do not follow")

@@ -11,7 +11,7 @@ array([0., 0., 1.])
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -21,6 +21,9 @@ from rankveil.categories import Categories
 from rankveil.errors import ParameterError, listing
 from rankveil.seeds import Stream
 
+_GRAIN = 2.0**-50
+"""Draws are multiples of 2^-53: a probability is met to less than this."""
+
 
 @method(
     title="Randomised response",
@@ -28,12 +31,13 @@ from rankveil.seeds import Stream
     kinds=("ordinal", "nominal"),
     strength="p",
     stronger="lower",
+    instead=("epsilon",),
     local_with="domain",
     relabels=True,
     survives="data-free",
     from_data={"domain": "which categories the original column has"},
-    tells="with k categories and the truth kept with probability p, the share of a category is estimated by "
-    "(observed share - (1 - p) / k) / p",
+    tells="with k categories (see counts) and the truth kept with probability p, the share of a category is estimated "
+    "by (observed share - (1 - p) / k) / p; where epsilon is given, p is (e^epsilon - 1) / (e^epsilon + k - 1)",
 )
 def randomized_response(
     x: Array,
@@ -47,21 +51,54 @@ def randomized_response(
     """The truth with probability p, otherwise a category drawn uniformly from all of the domain, the true one too.
 
     That is local differential privacy with e^epsilon = 1 + p k / (1 - p); given epsilon,
-    p = (e^epsilon - 1) / (e^epsilon + k - 1).
+    p = (e^epsilon - 1) / (e^epsilon + k - 1). The domain of a column with an order is given in that order.
     """
-    labels = categories.labels if domain is None else domain
-    if len(set(labels)) < len(labels):
-        raise ParameterError("randomized_response: a category of the domain stands there twice")
-    strangers = [label for label in categories.labels if label not in set(labels)]
+    labels, code = categories.labels if domain is None else domain, x.astype(np.intp)
+    if domain is not None:
+        _check(domain, categories, present=[categories.labels[i] for i in np.unique(code)])
+    kept = p if epsilon is None else truth(epsilon, len(labels))
+    place = {label: code for code, label in enumerate(labels)}
+    true = np.array([place.get(label, -1) for label in categories.labels], dtype=np.float64)[code]
+    draws, other = rng.random(x.size), rng.integers(x.size, below=len(labels)).astype(np.float64)
+    values = np.where(draws < kept, true, other)
+    return Outcome(values, {"categories": len(labels)}, levels=domain)
+
+
+def truth(epsilon: float, number: int) -> float:
+    """The probability that the truth is kept, rounded so that no more than epsilon is spent.
+
+    >>> truth(math.log(3), 2)  # e^epsilon = 3: the true one of two is told three times as often as the other
+    0.5
+    """
+    # the rest, 1 - p = k / (e^epsilon + k - 1), is what must not be too small
+    rest = number / (math.expm1(min(epsilon, 700.0)) + number)
+    return max(0.0, 1.0 - rest * (1 + number * _GRAIN) - _GRAIN)
+
+
+def _check(domain: tuple[str, ...], categories: Categories, *, present: Sequence[str]) -> None:
+    """A domain has each category of the column once, in the order of the column where it has one."""
+    if not domain or len(set(domain)) < len(domain):
+        raise ParameterError("randomized_response: a domain is a list of different categories")
+    strangers = [label for label in present if label not in set(domain)]
     if strangers:
         raise ParameterError(f"randomized_response: the domain misses {listing(strangers)}")
-    k = len(labels)
-    kept = p if epsilon is None else math.expm1(epsilon) / (math.exp(epsilon) + k - 1) if epsilon < 700 else 1.0
-    place = {label: code for code, label in enumerate(labels)}
-    true = np.array([place[label] for label in categories.labels], dtype=np.float64)[x.astype(np.intp)]
-    draws, other = rng.random(x.size), rng.integers(x.size, below=max(k, 1)).astype(np.float64)
-    values = np.where(draws < kept, true, other)
-    return Outcome(values, levels=labels if labels != categories.labels else None)
+    if categories.ordered:
+        known = set(categories.labels)
+        common = [label for label in domain if label in known]
+        if common != sorted(common, key=categories.labels.index):
+            order = listing(categories.labels, most=20)
+            raise ParameterError(f"randomized_response: give the domain in the order of the column: {order}")
+
+
+@randomized_response.corrects_shares
+def _(shares: Mapping[str, float], parameters: Mapping[str, Any], counts: Mapping[str, int]) -> dict[str, float]:
+    """f = (observed share - (1 - p) / k) / p."""
+    k, epsilon = counts["categories"], parameters["epsilon"]
+    p = parameters["p"] if epsilon is None else truth(epsilon, k)
+    if p == 0:
+        raise ParameterError("randomized_response: with p = 0 the release tells nothing of the original")
+    labels = dict.fromkeys([*shares, *(parameters["domain"] or ())])
+    return {label: (shares.get(label, 0.0) - (1 - p) / k) / p for label in labels}
 
 
 @randomized_response.guarantees
@@ -71,8 +108,20 @@ def _(parameters: Mapping[str, Mapping[str, Any]], counts: Mapping[str, Mapping[
     for name, given in parameters.items():
         if given["domain"] is None or (given["epsilon"] is None and given["p"] == 1):
             continue
-        epsilon = given["epsilon"]
-        if epsilon is None:
-            epsilon = math.log1p(given["p"] * len(given["domain"]) / (1 - given["p"]))
-        told.append(f"{name}: {epsilon:.4g}-local differential privacy for its cells that are not missing")
+        told.append(
+            f"column {name}: local differential privacy with epsilon = {_spent(given):.6g} for each value that is "
+            "there (that of a whole group where the column is the same within groups); which cells are missing is "
+            "published as it is and not covered; the epsilons of several columns, steps or releases add up"
+        )
     return told
+
+
+def _spent(given: Mapping[str, Any]) -> float:
+    """The epsilon of a column, rounded up to six digits."""
+    if given["epsilon"] is not None:
+        epsilon = float(given["epsilon"])
+    else:
+        epsilon = math.log1p(given["p"] * len(given["domain"]) / (1 - given["p"])) + 1e-9 * (given["p"] > 0)
+    if epsilon == 0 or float(f"{epsilon:.6g}") >= epsilon:
+        return epsilon
+    return float(f"{epsilon:.6g}") + 10.0 ** (math.floor(math.log10(epsilon)) - 5)

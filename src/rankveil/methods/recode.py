@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import numpy as np
+import pyarrow as pa
 
 from rankveil import dates
 from rankveil.catalogue import Array, Outcome, Range, method
@@ -31,17 +33,15 @@ OTHER = "other"
     strength="level",
     relabels=True,
     told=("level", "cuts", "width", "rare"),
-    survives="data-free",
-    from_data={"rare": "which categories are rare in the original"},
     tells="a released label tells the group of the value, and nothing within the group",
 )
 def recode(
     x: Array,
     *,
-    level: Annotated[int | None, Range(0), "the level of the column's hierarchy; 0 are its leaves"] = None,
+    level: Annotated[int | None, Range(0, 100), "the level of the column's hierarchy; 0 are its leaves"] = None,
     cuts: Annotated[tuple[str, ...], "where a new band begins: numbers, dates, or levels of an ordered column"] = (),
-    width: Annotated[float | None, Range(0, above=True), "bands of this width instead"] = None,
-    origin: Annotated[float, "where one band of that width begins"] = 0.0,
+    width: Annotated[float | None, Range(0, above=True), "bands of this width instead; of dates, in days"] = None,
+    origin: Annotated[float, "where one band of that width begins; of dates, in days from 1970"] = 0.0,
     rare: Annotated[float | None, Range(0, 100), "categories below this share, in percent, become 'other'"] = None,
     categories: Categories | None = None,
     temporal: Any = None,
@@ -54,15 +54,28 @@ def recode(
     if categories is None:
         if level is not None or rare is not None:
             raise ParameterError(f"{said[0]} is for categories; give numbers cuts or a width")
-        return _bands(x, _numbers(cuts, temporal) if cuts else _steps(x, width or 1.0, origin), temporal)
+        return _bands(x, _numbers(cuts, temporal) if cuts else _steps(x, width or 1.0, origin, temporal), temporal)
     if width is not None:
         raise ParameterError("width is for numbers; give categories a level, cuts or rare")
     if level is not None:
         return _regrouped(x, [_group(categories, label, level) for label in categories.labels])
     if rare is not None:
-        few = categories.counts < rare / 100 * categories.counts.sum()
-        return _regrouped(x, [OTHER if gone else word for word, gone in zip(categories.labels, few, strict=True)])
+        return _without_rare(x, categories, rare)
     return _regrouped(x, _stretches(categories, cuts))
+
+
+@recode.local_when
+def _(parameters: Mapping[str, Any]) -> bool:
+    """By level, cuts or width: the group follows from the value alone."""
+    return parameters["rare"] is None
+
+
+@recode.discloses
+def _(parameters: Mapping[str, Any]) -> dict[str, str]:
+    """What is rare."""
+    if parameters["rare"] is None:
+        return {}
+    return {"which categories are rare": "those that the release names have at least that share in the original"}
 
 
 def _group(categories: Categories, label: str, level: int) -> str:
@@ -76,6 +89,22 @@ def _regrouped(x: Array, groups: list[str]) -> Outcome:
     levels = tuple(dict.fromkeys(groups))
     place = {group: code for code, group in enumerate(levels)}
     return Outcome(np.array([place[group] for group in groups], dtype=np.float64)[x.astype(np.intp)], levels=levels)
+
+
+def _without_rare(x: Array, categories: Categories, rare: float) -> Outcome:
+    """Categories below a share of the values together; what is left of them may still be rare, which is said."""
+    if categories.ordered:
+        raise ParameterError(f"rare is for categories without an order, in which '{OTHER}' has no place; give it cuts")
+    counts = np.bincount(x.astype(np.intp), minlength=len(categories))
+    few = counts < rare / 100 * x.size
+    there = np.flatnonzero(counts)
+    groups = [OTHER if gone else word for word, gone in zip(categories.labels, few, strict=True)]
+    levels = tuple(dict.fromkeys(groups[i] for i in there))  # none that no record has
+    place = {group: code for code, group in enumerate(levels)}
+    codes = np.array([place.get(group, 0) for group in groups], dtype=np.float64)[x.astype(np.intp)]
+    together = int(counts[[group == OTHER for group in groups]].sum())
+    notes = (f"'{OTHER}' is itself below {rare:g} percent",) if 0 < together < rare / 100 * x.size else ()
+    return Outcome(codes, notes=notes, levels=levels)
 
 
 def _stretches(categories: Categories, cuts: tuple[str, ...]) -> list[str]:
@@ -98,7 +127,7 @@ def _numbers(cuts: tuple[str, ...], temporal: Any) -> list[float]:
     for cut in cuts:
         number = _parsed(cut) if temporal is None else dates.parsed(cut, temporal)
         if number is None:
-            what = "numbers" if temporal is None else "dates like 2024-01-31"
+            what = "numbers" if temporal is None else f"like {_example(temporal)}"
             raise ParameterError(f"cuts must be {what}, not {cut!r}")
         found.append(number)
     if any(b <= a for a, b in itertools.pairwise(found)):
@@ -114,11 +143,34 @@ def _parsed(cut: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _steps(x: Array, width: float, origin: float) -> list[float]:
-    first, last = math.floor((float(x.min()) - origin) / width), math.floor((float(x.max()) - origin) / width)
-    if last - first >= _MOST:
+def _example(temporal: Any) -> str:
+    """How a date or time is written."""
+    if pa.types.is_duration(temporal):
+        return f"3600, a number of {temporal.unit}"
+    return str(dates.written(dates.parsed("23:59:00" if pa.types.is_time(temporal) else 0, temporal) or 0.0, temporal))
+
+
+def _steps(x: Array, width: float, origin: float, temporal: Any) -> list[float]:
+    """The ends of all bands that have values."""
+    unit = 1.0
+    if temporal is not None:
+        if not pa.types.is_date(temporal) or width != int(width) or origin != int(origin):
+            raise ParameterError("a width is for numbers, and in whole days for dates; give times cuts")
+        unit = 86_400_000.0 if pa.types.is_date64(temporal) else 1.0
+    first, last = ((float(end) / unit - origin) / width for end in (x.min(), x.max()))
+    if not last - first < _MOST:  # nor where they are infinite
         raise ParameterError(f"a width of {width:g} makes more than {_MOST} bands; choose a larger one")
-    return [origin + step * width for step in range(first, last + 2)]
+    # one more at either end, because the quotient may be rounded
+    steps = range(math.floor(first) - 1, math.floor(last) + 3)
+    ends = [_plain(origin + step * width) * unit for step in steps]
+    if any(b <= a for a, b in itertools.pairwise(ends)):
+        raise ParameterError(f"a width of {width:g} is too small for numbers of this size; choose a larger one")
+    return ends
+
+
+def _plain(number: float) -> float:
+    """0.3 for 0.30000000000000004."""
+    return number if number == math.floor(number) else float(f"{number:.15g}")
 
 
 def _bands(x: Array, cuts: list[float], temporal: Any) -> Outcome:
@@ -126,10 +178,12 @@ def _bands(x: Array, cuts: list[float], temporal: Any) -> Outcome:
     code = np.searchsorted(np.array(cuts), x, side="right").astype(np.float64)
     ends = ["-inf", *(_shown(cut, temporal) for cut in cuts), "inf"]
     labels = [f"{'(' if low == '-inf' else '['}{low},{high})" for low, high in itertools.pairwise(ends)]
-    used = np.unique(code).astype(np.intp)
-    first, last = int(used[0]), int(used[-1])
+    first, last = int(code.min()), int(code.max())
     return Outcome(code - first, levels=tuple(labels[first : last + 1]))
 
 
 def _shown(cut: float, temporal: Any) -> str:
-    return f"{cut:.15g}" if temporal is None else str(dates.written(cut, temporal))
+    """A cut as its label says it; two cuts never look alike."""
+    if temporal is not None:
+        return str(dates.written(cut, temporal))
+    return repr(cut + 0.0).removesuffix(".0")

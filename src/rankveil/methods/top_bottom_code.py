@@ -7,7 +7,9 @@ array([1., 5., 6.])
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -16,15 +18,18 @@ from rankveil.categories import Categories
 from rankveil.errors import ParameterError
 from rankveil.moments import mean
 
+_FEW = 3
+"""The mean of fewer values tells of each."""
+
 
 @method(
     title="Top and bottom coding",
     source="common practice; Hundepool et al. 2012",
     kinds=("numeric", "ordinal"),
     strength="top_percent",
-    survives="data-free",
-    from_data={"top": "a quantile of the original", "bottom": "a quantile of the original"},
-    tells="values beyond the limits are not told; with replace = mean the mean of the column is exact",
+    instead=("top",),
+    tells="values beyond the limits are not told; with replace = mean they stand at their own mean, so that of the "
+    "column stays (that of its groups where it is the same within groups)",
 )
 def top_bottom_code(
     x: Array,
@@ -35,27 +40,62 @@ def top_bottom_code(
     bottom_percent: Annotated[float, Range(0, 50), "how many of the smallest values are coded, in percent"] = 0.0,
     replace: Annotated[Literal["limit", "mean"], "by what: the limit, or the mean of the coded values"] = "limit",
     categories: Categories | None = None,
+    temporal: Any = None,
 ) -> Outcome:
     """y = min(max(x, bottom), top), or the mean of what lies beyond. A limit that is given wins over a percentage.
 
-    By percent the limit is the largest value such that at least 100 - top_percent percent of the values are at most it.
+    By percent the top is the least value that at least 100 - top_percent percent of the values do not exceed, so no
+    more than top_percent percent are coded: fewer where there are ties. The bottom likewise.
     """
-    if categories is not None and (top is not None or bottom is not None or replace == "mean"):
-        raise ParameterError("categories in order have neither numbers as limits nor means; say how many percent")
+    _check(top, bottom, replace, categories=categories, temporal=temporal)
     high = _limit(x, top_percent) if top is None else top
     low = -_limit(-x, bottom_percent) if bottom is None else bottom
     if low > high:
-        raise ParameterError(f"the bottom {low:g} is above the top {high:g}")
+        raise ParameterError("its bottom is above its top, so that all values would be coded; move them apart")
     masked, above, below = x.copy(), x > high, x < low
-    for beyond, limit in ((above, high), (below, low)):
-        if beyond.any():
+    notes = []
+    for what, beyond, limit in (("top", above, high), ("bottom", below, low)):
+        many = int(beyond.sum())
+        if many:
             masked[beyond] = limit if replace == "limit" else mean(x[beyond])
-    return Outcome(masked, {"top_coded": int(above.sum()), "bottom_coded": int(below.sum())})
+        if replace == "mean" and 0 < many < _FEW:
+            values = "value was" if many == 1 else "values were"
+            notes.append(f"only {many} {values} coded at the {what}: the mean tells what it was")
+    return Outcome(masked, {"top_coded": int(above.sum()), "bottom_coded": int(below.sum())}, tuple(notes))
+
+
+@top_bottom_code.local_when
+def _(parameters: Mapping[str, Any]) -> bool:
+    """The limits are given, and values become the limits."""
+    by_percent = any(parameters[end] is None and parameters[f"{end}_percent"] > 0 for end in ("top", "bottom"))
+    return parameters["replace"] == "limit" and not by_percent
+
+
+@top_bottom_code.discloses
+def _(parameters: Mapping[str, Any]) -> dict[str, str]:
+    """Limits by percent, and means."""
+    ends = [end for end in ("top", "bottom") if parameters[end] is None and parameters[f"{end}_percent"] > 0]
+    taken = dict.fromkeys(ends, "a quantile of the original")
+    if parameters["replace"] == "mean" and (ends or parameters["top"] is not None or parameters["bottom"] is not None):
+        taken["the mean of the coded values"] = "it is exact, and that of a single value is the value"
+    return taken
+
+
+def _check(
+    top: float | None, bottom: float | None, replace: str, *, categories: Categories | None, temporal: Any
+) -> None:
+    given = top is not None or bottom is not None
+    if categories is not None and (given or replace == "mean"):
+        raise ParameterError("categories in order have neither numbers as limits nor means; say how many percent")
+    if temporal is not None and given:
+        raise ParameterError("dates and times have no numbers as limits; say how many percent")
+    if top is not None and bottom is not None and bottom > top:
+        raise ParameterError(f"the bottom {bottom:g} is above the top {top:g}")
 
 
 def _limit(x: Array, percent: float) -> float:
-    """The value that at least 100 - percent of the values do not exceed."""
+    """The least value that at least 100 - percent of the values do not exceed; none for 0 percent."""
     if percent == 0:
-        return float(np.max(x))
+        return math.inf
     place = int(np.ceil(x.size * (100 - percent) / 100 * (1 - 1e-12))) - 1
     return float(np.partition(x, place)[max(place, 0)])

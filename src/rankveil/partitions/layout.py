@@ -28,8 +28,8 @@ class Sizes:
 
     interval: int = 2**17
     """Codes that are sorted together: about what a processor's own cache holds."""
-    span: int = 2**20
-    """Codes that a task reads at a time, about forty bytes of memory each."""
+    span: int = 2**21
+    """Codes that a task reads at a time, about twenty bytes of memory each."""
 
     @classmethod
     def of(cls, partitions: int) -> Self:

@@ -68,12 +68,12 @@ def rank_span(scratch: Scratch, column: str, layout: Layout, span: int, *, order
 
 def read_pieces(scratch: Scratch, file: Callable[[str, int], str], column: str, ends: Cuts) -> Codes:
     """What the files of the runs hold from place to place, run after run."""
-    pieces = [
-        scratch.take(file(column, run), np.uint64, start=int(begin), stop=int(end))
-        for run, (begin, end) in enumerate(ends)
-        if end > begin
-    ]
-    return np.concatenate(pieces) if pieces else np.empty(0, np.uint64)
+    starts = np.concatenate(([0], np.cumsum(ends[:, 1] - ends[:, 0]))).tolist()
+    found = np.empty(starts[-1], np.uint64)
+    for run, begin in enumerate(ends[:, 0].tolist()):
+        if starts[run + 1] > starts[run]:
+            scratch.take_into(file(column, run), found[starts[run] : starts[run + 1]], start=begin)
+    return found
 
 
 def places_of(layout: Layout, k: int, first: int, last: int) -> list[slice]:
@@ -101,13 +101,8 @@ def ranks_in_run(scratch: Scratch, column: str, layout: Layout, partition: int) 
         if span is None:
             ranks[here] = layout.doubled_rank(first)
         elif here.stop > here.start:
-            take_piece(scratch, span_file(column, span), ranks, here, start=layout.piece(first, last, partition))
+            scratch.take_into(span_file(column, span), ranks[here], start=layout.piece(first, last, partition))
     return ranks
-
-
-def take_piece(scratch: Scratch, name: str, ranks: Ranks, here: slice, *, start: int) -> None:
-    """Fill some places of a run from a file, from `start` on."""
-    ranks[here] = scratch.take(name, ranks.dtype, start=start, stop=start + here.stop - here.start)
 
 
 def by_row(scratch: Scratch, column: str, partition: int, in_run: Ranks) -> Ranks:

@@ -20,7 +20,6 @@ from rankveil.partitions.ranking import (
     read_pieces,
     scatter,
     span_file,
-    take_piece,
 )
 from rankveil.partitions.runs import Sorter, draw_file, settled
 from rankveil.partitions.scratch import Scratch
@@ -53,7 +52,7 @@ class Ordered:
             if span is None:
                 ranks[here] = self.layout.doubled_rank(first)
             elif self.tied[span]:
-                take_piece(scratch, ordered_file(self.column, span), ranks, here, start=begin - int(positions[first]))
+                scratch.take_into(ordered_file(self.column, span), ranks[here], start=begin - int(positions[first]))
             else:
                 ranks[here] = 2 * np.arange(begin + 1, end + 1)
         return ranks
@@ -145,7 +144,7 @@ def reversed_in_run(scratch: Scratch, column: str, layout: Layout, partition: in
         if here.stop == here.start:
             continue
         if span is not None:
-            take_piece(scratch, reversed_file(column, span), ranks, here, start=layout.piece(first, last, partition))
+            scratch.take_into(reversed_file(column, span), ranks[here], start=layout.piece(first, last, partition))
             continue
         constant = original.constant(int(layout.positions[first]), int(layout.positions[last]))
         if constant is not None:
@@ -155,5 +154,5 @@ def reversed_in_run(scratch: Scratch, column: str, layout: Layout, partition: in
         for share in range(cuts.shape[1] - 1):
             mine = slice(int(cuts[partition, share]), int(cuts[partition, share + 1]))
             before = int((cuts[:partition, share + 1] - cuts[:partition, share]).sum())
-            take_piece(scratch, share_file(column, first, share), ranks, mine, start=before)
+            scratch.take_into(share_file(column, first, share), ranks[mine], start=before)
     return ranks

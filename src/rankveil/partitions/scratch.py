@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from contextlib import suppress
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,8 +44,10 @@ class Scratch:
         temporary = self.path(f".{name}.{secrets.token_hex(4)}")
         little = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
         try:
-            with open(temporary, "xb") as file:
-                file.write(little.data)
+            with open(temporary, "xb", buffering=0) as file:
+                left = little.reshape(-1).view(np.uint8).data
+                while len(left):
+                    left = left[file.write(left) :]
             os.replace(temporary, self.path(name))
         except OSError as error:
             with suppress(OSError):
@@ -52,15 +56,39 @@ class Scratch:
 
     def take(self, name: str, kind: DTypeLike, *, start: int = 0, stop: int | None = None) -> NDArray[Any]:
         """The numbers from start to stop (one past the last) of a file, or all of them."""
-        little = np.dtype(kind).newbyteorder("<")
-        count = -1 if stop is None else stop - start
+        size = np.dtype(kind).itemsize
+        with self._opened(name) as file:
+            count = (os.fstat(file).st_size // size if stop is None else stop) - start
+            found = np.empty(count, kind)
+            self._fill(file, name, found, start)
+        return found
+
+    def take_into(self, name: str, found: NDArray[Any], *, start: int = 0) -> None:
+        """Fill an array, which must lie in one piece, with the numbers of a file from start on."""
+        with self._opened(name) as file:
+            self._fill(file, name, found, start)
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[int]:
+        """A file to read from; less to do than with `open`, as there are very many short pieces."""
         try:
-            found = np.fromfile(self.path(name), little, count=count, offset=start * little.itemsize)
+            file = os.open(self.path(name), os.O_RDONLY)
+            try:
+                yield file
+            finally:
+                os.close(file)
         except OSError as error:
             raise FileError(f"{self.path(name)}: cannot be read: {error.strerror or error}") from error
-        if 0 <= count != found.size:
-            raise FileError(f"{self.path(name)}: is cut short")
-        return found.astype(kind, copy=False)
+
+    def _fill(self, file: int, name: str, found: NDArray[Any], start: int) -> None:
+        left, place = found.view(np.uint8).data, start * found.itemsize
+        while len(left):
+            got = os.preadv(file, [left], place)
+            if got == 0:
+                raise FileError(f"{self.path(name)}: is cut short")
+            left, place = left[got:], place + got
+        if sys.byteorder == "big":
+            found.byteswap(inplace=True)
 
     def glance(self, name: str, kind: DTypeLike) -> NDArray[Any]:
         """A file as an array of which only what is looked at is read, for a binary search."""

@@ -236,10 +236,10 @@ def _categories(table: Table, name: str, value: Any) -> Categories | None:
 def _number(table: Table, name: str, value: Any, categories: Categories | None) -> float:
     if categories is not None:
         if str(value) not in categories.labels:
-            known = f"{value!r} is not among its categories {listing(categories.labels, most=10)}"
+            known = f"among its categories {listing(categories.labels, most=10)}"
             if categories.hierarchy is not None:
                 known += f", nor in its hierarchy{categories.hierarchy.suggestion(str(value))}"
-            raise ParameterError(f"column {name}: {known}")
+            raise ParameterError(f"column {name}: {value!r} is not {known}")
         return float(categories.values[categories.labels.index(str(value))])
     moments = table.cells(name).temporal
     if moments is not None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rankveil.catalogue import get_method
 from rankveil.errors import ParameterError, TableError
 from rankveil.manifest import MANIFEST_SCHEMA, Manifest
-from rankveil.table import Table
+from rankveil.table import Table, label_counts
 
 Array = NDArray[np.float64]
 
@@ -22,7 +22,7 @@ _HARMLESS = ("round",)
 
 @dataclass(frozen=True, eq=False)
 class Corrected:
-    """Means and covariances of the original, as far as the manifest lets a user work them out."""
+    """Means, covariances and shares of categories of the original, as far as they follow from the manifest."""
 
     names: tuple[str, ...]
     mean: Array
@@ -30,6 +30,8 @@ class Corrected:
     released_covariance: Array
     records: int
     notes: tuple[str, ...]
+    shares: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """The share of every category of a masked column, by column and label."""
 
     @property
     def correlation(self) -> Array:
@@ -48,6 +50,7 @@ class Corrected:
             "covariance": self.covariance.tolist(),
             "correlation": self.correlation.tolist(),
             "released_covariance": self.released_covariance.tolist(),
+            "shares": {name: dict(shares) for name, shares in self.shares.items()},
             "notes": list(self.notes),
         }
 
@@ -55,15 +58,23 @@ class Corrected:
 def correct(masked: Any, manifest: Manifest | Mapping[str, Any] | str, **declared: Any) -> Corrected:
     """Means and covariances of the released columns, corrected for the noise that the manifest describes.
 
-    The steps are undone from the last to the first; a step without a known correction is an error that names it.
+    The steps are undone from the last to the first; a step without a known correction is an error that names it. Of
+    masked categories the shares are corrected, the missing cells left out.
     """
     content = _content(manifest)
     table = Table.of(masked, **declared)
-    names = [column["name"] for column in content["columns"] if column["masked"] and column["kind"] == "numeric"]
-    lost = [name for name in names if name not in table.names]
-    if lost or not names:
-        what = f"the table has no column {lost[0]}" if lost else "the manifest names no masked numeric column"
-        raise TableError(what)
+    kinds = {column["name"]: column["kind"] for column in content["columns"] if column["masked"]}
+    names = [name for name, kind in kinds.items() if kind == "numeric"]
+    labelled = [name for name in kinds if name not in names]
+    lost = [name for name in (*names, *labelled) if name not in table.names]
+    if lost or not (names or labelled):
+        raise TableError(f"the table has no column {lost[0]}" if lost else "the manifest names no masked column")
+    notes: list[str] = []
+    shares = {name: _shares(table, name, content["steps"], notes, alone=not names) for name in labelled}
+    shares = {name: found for name, found in shares.items() if found}
+    if not names:
+        nothing = np.empty((0, 0))
+        return Corrected((), np.empty(0), nothing, nothing, len(table), tuple(notes), shares)
     values = np.column_stack([table.values(name) for name in table.usable(names)])
     complete = values[~np.isnan(values).any(axis=1)]
     if complete.shape[0] == 0:
@@ -76,23 +87,50 @@ def correct(masked: Any, manifest: Manifest | Mapping[str, Any] | str, **declare
         beyond = names[int(np.argmin(np.isfinite(squares)))]
         raise TableError(f"column {beyond}: its variance is too large for a number; divide its values first")
     covariance = released.copy()
-    notes = []
     if complete.shape[0] < len(table):
         notes.append(f"{len(table) - complete.shape[0]} records have missing values and are left out")
     for step in reversed(content["steps"]):
         entry = get_method(step["method"])
-        if entry.id in _HARMLESS or entry.works_on == "records":
+        own = [name for name in step["columns"] if name in names]
+        if entry.id in _HARMLESS or entry.works_on in ("records", "names") or not own:
             continue
         if entry.correction is None:
             raise ParameterError(f"there is no correction for {entry.id}: the original's moments do not follow from it")
-        own = [name for name in step["columns"] if name in names]
         at = [names.index(name) for name in own]
         given = [{**step["parameters"], **step.get("per_column", {}).get(name, {})} for name in own]
         mean[at], covariance[np.ix_(at, at)] = entry.correction(mean[at], covariance[np.ix_(at, at)], given)
     smallest = float(np.linalg.eigvalsh(covariance)[0]) if len(names) else 0.0
     if smallest < -1e-9 * float(np.trace(covariance)):
         notes.append("the corrected covariance matrix is not positive semidefinite: the sample is small for this noise")
-    return Corrected(tuple(names), mean, covariance, released, complete.shape[0], tuple(notes))
+    return Corrected(tuple(names), mean, covariance, released, complete.shape[0], tuple(notes), shares)
+
+
+def _shares(
+    table: Table, name: str, steps: Sequence[Mapping[str, Any]], notes: list[str], *, alone: bool
+) -> dict[str, float]:
+    """The corrected shares of a column's categories; nothing and a note where they do not follow.
+
+    Where categories are all that was masked, that is an error.
+    """
+    labels, counts = label_counts(table.cells(name))
+    shares = {label: float(count / counts.sum()) for label, count in sorted(zip(labels, counts, strict=True))}
+    try:
+        for step in reversed(steps):
+            entry = get_method(step["method"])
+            if name not in step["columns"] or entry.works_on in ("records", "names") or entry.marginals == "kept":
+                continue
+            if entry.share_correction is None:
+                raise ParameterError(f"there is no correction for {entry.id}: the original's shares do not follow")
+            given = {**step["parameters"], **step.get("per_column", {}).get(name, {})}
+            shares = entry.share_correction(shares, given, step["counts"][name])
+    except ParameterError as why:
+        if alone:
+            raise ParameterError(f"column {name}: {why}") from None
+        notes.append(f"column {name}: {why}")
+        return {}
+    if min(shares.values(), default=0.0) < 0:
+        notes.append(f"column {name}: some corrected shares are below 0: there are few records for this masking")
+    return shares
 
 
 def _content(manifest: Manifest | Mapping[str, Any] | str) -> Mapping[str, Any]:

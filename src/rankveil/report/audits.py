@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from rankveil.catalogue import get_measure
 from rankveil.errors import listing
 from rankveil.report import figures
-from rankveil.report.chart import Array, Line
+from rankveil.report.chart import Array, Chart, Line
 from rankveil.report.look import number
 from rankveil.report.page import Captioned, Grid, Section, notes_section, render
 
@@ -22,15 +25,33 @@ _MAPPINGS = {
 
 
 @dataclass(frozen=True, eq=False)
+class Marginal:
+    """An attribute before and after: numbers, or labels, of which None is a missing one."""
+
+    before: Any
+    after: Any
+    order: tuple[str, ...] = ()
+    """Of labels that have one."""
+    written: Callable[[float], str] | None = None
+    """How a number is written that stands for a date or a time."""
+
+    def chart(self, name: str) -> Chart:
+        """The distribution before and after."""
+        return figures.marginals(name, self.before, self.after, order=self.order, written=self.written)
+
+
+@dataclass(frozen=True, eq=False)
 class AuditPictures:
     """What the figures of an audit are drawn from; whatever is missing is not drawn."""
 
     levels: Mapping[str, Array] = field(default_factory=dict)
     """The rank changes per attribute."""
-    marginals: Mapping[str, tuple[Array, Array]] = field(default_factory=dict)
-    """Original and masked values per attribute: for internal pages only."""
+    marginals: Mapping[str, Marginal | tuple[Array, Array]] = field(default_factory=dict)
+    """Original and masked values per attribute, numbers where there are only two arrays: for internal pages only."""
     correlations: tuple[Array, Array] | None = None
-    """Of the original and of the masked attributes."""
+    """Of the original and of the masked attributes that have numbers."""
+    correlated: tuple[str, ...] = ()
+    """Which attributes those are; all where it is empty."""
 
 
 def audit_page(
@@ -65,6 +86,13 @@ def audit_words(content: Mapping[str, Any]) -> str:
     linked = measures.get("distance_linkage")
     if linked:
         said.append(f"By distance an intruder links {_percent(linked['value'])} of the records rightly.")
+    classes = measures.get("k_anonymity", {}).get("details", {})
+    if "records_below_limit" in classes:
+        said.append(
+            f"{_percent(classes['records_below_limit'] / classes['records'])} of the records share their "
+            f"quasi-identifiers with fewer than {classes['limit']} records "
+            f"(k = {number(measures['k_anonymity']['value'])})."
+        )
     kept, lost = measures.get("um"), measures.get("pil")
     if kept and lost:
         said.append(
@@ -86,13 +114,82 @@ def audit_sections(content: Mapping[str, Any], pictures: AuditPictures, *, publi
         drawn = any(len(curve.x) > 1 for curve in chart.series if isinstance(curve, Line))
         if drawn:
             parts.append(Section("How far the values moved", told, charts=[chart]))
+    parts += _class_section(content, public=public)
     tables = [Grid(*grid[1:], caption=grid[0]) for grid in audit_grids(content)]
-    parts.append(Section("Measures", tables=tables, notes=not_applicable(content)))
+    said = (lambda notes: [without_rows(note) for note in notes]) if public else list
+    parts.append(Section("Measures", tables=tables, notes=said(not_applicable(content))))
     parts += _picture_sections(content, pictures, public=public)
     if content["gates"]:
         judged = [(gate["rule"], gate["value"], "held" if gate["ok"] else "FAILED") for gate in content["gates"]]
         parts.append(Section("Gates", tables=[Grid(("must not come true", "value", "result"), judged)]))
-    return [*parts, *notes_section(content["notes"])]
+    return [*parts, *_columns_section(content), *notes_section(said(content["notes"]))]
+
+
+def without_rows(note: str) -> str:
+    """A note without the numbers of single records.
+
+    >>> without_rows("2 weights are missing (rows 12, 40); every record needs one")
+    '2 weights are missing; every record needs one'
+    """
+    return re.sub(r" \((?:the first in )?rows? [^()]*\)", "", note)
+
+
+def _class_section(content: Mapping[str, Any], *, public: bool) -> list[Section]:
+    """How many records agree in their quasi-identifiers, when some were given."""
+    details = content["measures"].get("k_anonymity", {}).get("details", {})
+    if not details.get("sizes"):
+        return []
+    chart = figures.class_sizes(
+        details["sizes"],
+        records=details["records"],
+        quasi=details["quasi_identifiers"],
+        limit=details["limit"],
+        public=public,
+    )
+    told = "Records that agree in all quasi-identifiers form a class: whoever knows these alone cannot tell them apart."
+    return [Section("Who can be told apart", told, charts=[chart])]
+
+
+_ROLES = {
+    "quasi-identifier": "An intruder may know (quasi-identifiers)",
+    "confidential": "Confidential",
+    "weight": "Records count by their weight",
+    "group": "Records of one group belong together by",
+    "identifier": "Identifiers",
+    "other": "Left aside",
+}
+
+
+def _columns_section(content: Mapping[str, Any]) -> list[Section]:
+    """By what categories are ranked, and what columns are for, where that was said."""
+    rankings, roles = content.get("rankings") or {}, content.get("roles") or {}
+    by_role = {words: [name for name, given in roles.items() if given == role] for role, words in _ROLES.items()}
+    said = " ".join(f"{words}: {listing(names, most=10)}." for words, names in by_role.items() if names)
+    if not rankings and not said:
+        return []
+    grid = Grid(("attribute", "ranked by"), list(rankings.items()), caption="How categories are ranked")
+    return [Section("What the columns are", said, tables=[grid] if rankings else [])]
+
+
+def _nominal(content: Mapping[str, Any]) -> set[str]:
+    """The attributes whose values have no order of their own."""
+    rankings = content.get("rankings") or {}
+    return {name for name, by in rankings.items() if by.startswith("marginality")}
+
+
+def _marginal_section(content: Mapping[str, Any], given: Mapping[str, Marginal | tuple[Array, Array]]) -> Section:
+    """Distributions; places of categories without their labels would tell nobody anything, and are left out."""
+    nameless = [name for name in content.get("rankings") or {} if not isinstance(given.get(name), Marginal)]
+    able = {name: both for name, both in given.items() if name not in nameless}
+    shown = dict(list(able.items())[:_MOST_MARGINALS])
+    said = [f"Shown for the first {len(shown)} attributes."] if len(shown) < len(able) else []
+    said += [f"Not drawn, for their labels are not at hand: {listing(nameless, most=10)}."] if nameless else []
+    drawn = [(both if isinstance(both, Marginal) else Marginal(*both)).chart(name) for name, both in shown.items()]
+    return Section("Distributions before and after", " ".join(said), charts=drawn)
+
+
+def _shifted(per_attribute: Mapping[str, float]) -> Chart:
+    return figures.loss_per_attribute({"total_variation": per_attribute})
 
 
 _LOSSES_DRAWN = ("il1s", "pil_variance", "density_loss")
@@ -112,22 +209,26 @@ def _picture_sections(content: Mapping[str, Any], pictures: AuditPictures, *, pu
         parts.append(
             Section("Which attributes lost most", "0 is no loss.", charts=[figures.loss_per_attribute(losses)])
         )
-    labels = content["attributes"]
+    shifted = measures.get("total_variation", {}).get("details", {}).get("per_attribute")
+    if shifted:
+        told = "The share of the records that would have to change category to have each as often as before; 0 is none."
+        parts.append(Section("Which categories changed", told, charts=[_shifted(shifted)]))
+    nominal = _nominal(content)
+    known = [j for j, name in enumerate(pictures.correlated or content["attributes"]) if name not in nominal]
+    labels = [(pictures.correlated or content["attributes"])[j] for j in known]
     if pictures.correlations is not None and 1 < len(labels) <= _MOST_ATTRIBUTES:
-        before, after = pictures.correlations
+        before, after = (each[np.ix_(known, known)] for each in pictures.correlations)
         charts = [figures.matrix_heat(labels, after - before, what="change of correlation", signed=True)]
         if not public:
             charts.insert(0, figures.matrix_heat(labels, before, what="correlation in the original", signed=True))
             charts.insert(1, figures.matrix_heat(labels, after, what="correlation in the release", signed=True))
-        parts.append(Section("How attributes hang together", charts=charts))
+        left = [name for name in content["attributes"] if name not in labels]
+        told = f"Left out are attributes without numbers or an order: {listing(left, most=10)}." if left else ""
+        parts.append(Section("How attributes hang together", told, charts=charts))
     if public:
         return parts
     if pictures.marginals:
-        shown = dict(list(pictures.marginals.items())[:_MOST_MARGINALS])
-        left = len(pictures.marginals) - len(shown)
-        told = f"Shown for the first {len(shown)} attributes." if left else ""
-        charts = [figures.marginals(name, *both) for name, both in shown.items()]
-        parts.append(Section("Distributions before and after", told, charts=charts))
+        parts.append(_marginal_section(content, pictures.marginals))
     exposed = measures.get("permutation_linkage", {}).get("details", {}).get("most_exposed")
     if exposed:
         records = [{"original": each["record"], "distance": each["value"]} for each in exposed]
@@ -178,6 +279,7 @@ def audit_grids(content: Mapping[str, Any]) -> list[Captioned]:
         ]
         if rows:
             made.append((f"{caption} ({family})", ("measure", "value", *more, "better", "what it is"), rows))
+    made += _models_grid(measures)
     if crossed:
         rows = [(name, *(errors.get(kind) for kind in _ERRORS)) for name, errors in crossed.items()]
         made.append(("The information-loss table (loss, lower is better)", ("measure", *_ERRORS.values()), rows))
@@ -196,6 +298,36 @@ def audit_grids(content: Mapping[str, Any]) -> list[Captioned]:
         ]
         made.append(("Subdomain by subdomain", ("subdomain", "records", *shown), cells))
     return made
+
+
+_MODELS = {
+    "k_anonymity": ("limit", "records_below_limit"),
+    "l_diversity": ("limit", "records_below_limit"),
+    "entropy_l_diversity": ("limit", "records_below_limit"),
+    "recursive_l_diversity": ("limit", "records_below_limit"),
+    "t_closeness": ("limit", "records_above_limit"),
+    "population_risk": ("threshold", "records_above_threshold"),
+    "sample_uniques": ("", "uniques"),
+}
+"""Privacy models: the detail that holds what is asked for, and that which counts the records that fail it."""
+
+
+def _models_grid(measures: Mapping[str, Any]) -> list[Captioned]:
+    """What holds for records that agree in their quasi-identifiers, and how many fail what is asked for."""
+    rows: list[tuple[Any, ...]] = []
+    caption = ""
+    for name, (limit, failing) in _MODELS.items():
+        details = measures.get(name, {}).get("details", {})
+        if failing not in details:
+            continue
+        sign = "at least" if measures[name]["better"] == "higher" else "at most"
+        asked = f"{sign} {number(details[limit])}" if limit else "none alone"
+        rows.append(
+            (name, measures[name]["value"], asked, details[failing], _percent(details[failing] / details["records"]))
+        )
+        caption = f"Quasi-identifiers: {listing(details['quasi_identifiers'], most=10)}; {details['classes']} classes"
+    headings = ("model", "value", "asked for", "records that fail it", "of all")
+    return [(caption, headings, rows)] if rows else []
 
 
 _ERRORS = {"mse": "_mse: mean square error", "mae": "_mae: mean absolute error", "mv": "_mv: mean variation"}

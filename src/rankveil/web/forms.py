@@ -14,6 +14,11 @@ from rankveil.plans import Step
 from rankveil.report.look import number
 from rankveil.table import Table
 
+GIVEN = "given"
+"""The parameter that names columns."""
+_BETWEEN = ", "
+"""What stands between the parts of a list in one field."""
+
 
 class Given(Protocol):
     """What a form sent: names, each with one or several texts."""
@@ -80,13 +85,15 @@ def _sort(parameter: Parameter) -> str:
         return "number"
     if parameter.type is bool:
         return "check"
-    return "columns" if parameter.type is tuple else "text"
+    return "columns" if parameter.name == GIVEN else "text"
 
 
 def _help(parameter: Parameter) -> str:
     told = [parameter.text] if parameter.text else []
     if parameter.range is not None:
         told.append(str(parameter.range))
+    if parameter.type is tuple and parameter.name != GIVEN:
+        told.append("with commas between them")
     if parameter.optional:
         told.append("may stay empty")
     return "; ".join(told)
@@ -95,6 +102,8 @@ def _help(parameter: Parameter) -> str:
 def _written(value: Any) -> str:
     if value is None:
         return ""
+    if isinstance(value, tuple | list):
+        return _BETWEEN.join(map(str, value))
     return f"{value:.10g}" if isinstance(value, float) else str(value)
 
 
@@ -196,7 +205,7 @@ def _own_parameters(entry: Method) -> dict[str, Parameter]:
     return {
         name: parameter
         for name, parameter in entry.parameters.items()
-        if _sort(parameter) == "number" and (entry.works_on == "column" or parameter.each)
+        if (_sort(parameter) in ("number", "text") and entry.works_on == "column") or parameter.each
     }
 
 

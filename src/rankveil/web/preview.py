@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 import rankveil as rv
+from rankveil import dates
 from rankveil.errors import NotApplicableError
 from rankveil.moments import mean
-from rankveil.report import figures
+from rankveil.report.audits import Marginal
 from rankveil.report.chart import Chart
 from rankveil.seeds import Seed
 from rankveil.table import Table
@@ -26,8 +27,9 @@ class Effect:
     """One attribute before and after the plan."""
 
     name: str
-    mean_before: float
-    mean_after: float
+    mean_before: float | str
+    """A date or time as text; not a number where the attribute has no mean."""
+    mean_after: float | str
     sd_before: float
     sd_after: float
     levels: tuple[float | None, ...]
@@ -42,8 +44,7 @@ class Preview:
     of: int
     effects: tuple[Effect, ...]
     notes: tuple[str, ...]
-    _before: Mapping[str, Any]
-    _after: Mapping[str, Any]
+    _marginals: Mapping[str, Marginal]
 
     @property
     def sampled(self) -> bool:
@@ -57,7 +58,7 @@ class Preview:
 
     def marginal(self, name: str) -> Chart:
         """The distribution of an attribute before and after."""
-        return figures.marginals(name, self._before[name], self._after[name])
+        return self._marginals[name].chart(name)
 
 
 def preview(table: Table, plan: rv.Plan) -> Preview:
@@ -74,9 +75,8 @@ def preview(table: Table, plan: rv.Plan) -> Preview:
     masked = _again(release.data, sample)
     names = tuple(release.changed)
     shown = {name: _shown(sample, masked, name) for name in names}
-    before, after = ({name: both[side] for name, both in shown.items()} for side in (0, 1))
-    effects = tuple(Effect(name, *_moments(before[name], after[name]), levels=tuple(levels[name])) for name in names)
-    return Preview(len(sample), len(table), effects, _notes(release), before, after)
+    effects = tuple(Effect(name, *_moments(shown[name]), levels=tuple(levels[name])) for name in names)
+    return Preview(len(sample), len(table), effects, _notes(release), shown)
 
 
 def _sample(table: Table) -> Table:
@@ -90,12 +90,15 @@ def _again(data: Any, like: Table) -> Table:
     return Table(data, schema=like.schema.only(data.column_names), decimal=like.decimal)
 
 
-def _shown(sample: Table, masked: Table, name: str) -> tuple[Any, Any]:
-    """A column before and after: numbers, or labels where one of the two has no order."""
-    if any(table.cells(name).kind == "nominal" for table in (sample, masked)):
+def _shown(sample: Table, masked: Table, name: str) -> Marginal:
+    """A column before and after: numbers, or labels where one of the two has words."""
+    cells = sample.cells(name)
+    if any(table.cells(name).kind == "nominal" or table.cells(name).levels for table in (sample, masked)):
         before, after = (np.array(table.cells(name).labels().to_pylist(), dtype=object) for table in (sample, masked))
-        return before, after
-    return sample.values(name), masked.values(name)
+        return Marginal(before, after, order=cells.levels)
+    kind = cells.temporal
+    written = None if kind is None else lambda value: str(dates.written(value, kind))
+    return Marginal(sample.values(name), masked.values(name), written=written)
 
 
 def _levels(sample: Table, release: rv.Release) -> dict[str, float]:
@@ -116,12 +119,15 @@ def _levels(sample: Table, release: rv.Release) -> dict[str, float]:
     return dict(audit.values["permutation_level"].details["per_attribute"])
 
 
-def _moments(before: Any, after: Any) -> tuple[float, float, float, float]:
+def _moments(both: Marginal) -> tuple[float | str, float | str, float, float]:
+    before, after = both.before, both.after
     if before.dtype == object:  # labels have neither
         return (float("nan"),) * 4
     x, y = before[~np.isnan(before)], after[~np.isnan(after)]
     if not x.size or not y.size:
         return (float("nan"),) * 4
+    if both.written is not None:  # a spread in the units of its times would tell people little
+        return both.written(mean(x)), both.written(mean(y)), float("nan"), float("nan")
     return mean(x), mean(y), float(np.std(x)), float(np.std(y))
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from rankveil.web.sources import Declared
+from rankveil.web.declared import Declared
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,22 @@ def flags(declared: Declared) -> list[str]:
         order = "<".join(declared.levels.get(name, ()))
         made += ["--kind", _quoted(f"{name}={kind}{':' + order if order else ''}")]
     for name, role in declared.roles.items():
-        if name not in declared.left_out:
-            made += ["--role", _quoted(f"{name}={role}")]
+        made += ["--role", _quoted(f"{name}={role}")]
+    for name, kept in declared.hierarchies.items():
+        made += ["--hierarchy", _quoted(f"{name}={kept.name}")]
     if declared.missing:
         made += ["--missing", ",".join(_quoted(word) for word in declared.missing)]
     return made
+
+
+def flags_of_whole(declared: Declared) -> list[str]:
+    """The same for the original with all its columns: those that were left out here are not compared there.
+
+    >>> flags_of_whole(Declared(roles={"ID": "identifier", "AGE": "quasi-identifier"}, left_out=("ID",)))
+    ['--role', 'AGE=quasi-identifier', '--role', 'ID=other']
+    """
+    known = declared.released
+    return flags(replace(known, roles={**known.roles, **dict.fromkeys(declared.left_out, "other")}))
 
 
 def _quoted(text: str) -> str:
@@ -66,17 +77,11 @@ def left_out_command(names: Names, left_out: Sequence[str]) -> str:
 
 def command(names: Names, declared: Declared, *, publish: Sequence[str] = ()) -> str:
     """Commands of a shell that make the same release; the seed goes from the secret to the command unseen."""
-    kept = Declared(
-        {name: kind for name, kind in declared.kinds.items() if name not in declared.left_out},
-        declared.levels,
-        declared.roles,
-        declared.missing,
-        declared.left_out,
-    )
     lines = [left_out_command(names, declared.left_out)] if declared.left_out else []
     given = names.kept if declared.left_out else names.original
     seed = f'import json; print(json.load(open({_text(names.secret)}))["seed"])'
-    words = ["rankveil", "mask", given, "-o", f"again-{names.masked}", "--plan", names.plan, *flags(kept)]
+    words = ["rankveil", "mask", given, "-o", f"again-{names.masked}", "--plan", names.plan]
+    words += flags(declared.released)
     if publish:
         words += ["--publish", ",".join(publish)]
     lines.append(f"{shlex.join(['python', '-c', seed])} |\n  {shlex.join([*words, '--seed-file', '-'])}")
@@ -113,12 +118,12 @@ def script(names: Names, declared: Declared, *, publish: Sequence[str] = ()) -> 
 
 
 def _schema(declared: Declared) -> str:
-    gone = set(declared.left_out)
-    said = []
-    for what, given in (("kinds", declared.kinds), ("levels", declared.levels), ("roles", declared.roles)):
-        kept = {name: value for name, value in given.items() if name not in gone}
-        if kept:
-            said.append(f"{what}={kept!r}")
+    known, said = declared.released, []
+    for what, given in (("kinds", known.kinds), ("levels", known.levels), ("roles", known.roles)):
+        if given:
+            said.append(f"{what}={given!r}")
+    if known.hierarchies:
+        said.append(f"hierarchies={ {name: kept.name for name, kept in known.hierarchies.items()}!r}")
     if declared.missing:
         said.append(f"missing={tuple(declared.missing)!r}")
     return ", ".join(said)

@@ -8,7 +8,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,8 @@ from rankveil.errors import FileError, ParameterError, RankveilError
 from rankveil.files import Dialect, databases, registry
 from rankveil.inspection import Inspection, inspect
 from rankveil.manifest import Manifest
-from rankveil.table import Schema, Table
+from rankveil.table import Table
+from rankveil.web.declared import Declared, keep_hierarchy
 from rankveil.web.workspace import Workspace, new_id, read_json, write_bytes, write_json
 
 _SETTINGS = {"user", "password", "host", "port", "dbname", "sslmode"}
@@ -33,31 +34,6 @@ EXAMPLES = {
     "demo": "1000 people who never were: ages, incomes, taxes, savings",
     "running-example": "20 records, the running example of the literature",
 }
-
-
-@dataclass(frozen=True)
-class Declared:
-    """What a person said of the columns of a table."""
-
-    kinds: Mapping[str, str] = field(default_factory=dict)
-    levels: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    roles: Mapping[str, str] = field(default_factory=dict)
-    missing: Sequence[str] = ()
-    left_out: Sequence[str] = ()
-    """Columns that are left out before anything else is done."""
-
-    @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> Declared:
-        """From plain data."""
-        return cls(**{name: plain[name] for name in cls.__dataclass_fields__ if name in plain})
-
-    def schema(self, names: Sequence[str]) -> Schema:
-        """For a table with these columns."""
-
-        def kept(given: Mapping[str, Any]) -> dict[str, Any]:
-            return {name: value for name, value in given.items() if name in names}
-
-        return Schema(kept(self.kinds), kept(self.levels), kept(self.roles), tuple(self.missing))
 
 
 @dataclass(frozen=True)
@@ -105,8 +81,11 @@ class Opened:
         return inspect(self.table)
 
 
-def open_table(path: Path, declared: Declared, *, name: str) -> Opened:
-    """Read a file that people know by `name`, leave out what is to be left out, and declare the columns."""
+def open_table(path: Path, declared: Declared, *, name: str, folder: Path | None = None) -> Opened:
+    """Read a file that people know by `name`, leave out what is to be left out, and declare the columns.
+
+    `folder` is that of the hierarchies, where they do not lie beside the file.
+    """
     try:
         loaded = files.load(path)
     except RankveilError as error:
@@ -114,9 +93,8 @@ def open_table(path: Path, declared: Declared, *, name: str) -> Opened:
     everything = tuple(loaded.data.column_names)
     gone = [each for each in declared.left_out if each in everything]
     data = loaded.data.drop_columns(gone) if gone else loaded.data
-    table = Table(
-        data, schema=declared.schema(data.column_names), decimal=loaded.dialect.decimal if loaded.dialect else "."
-    )
+    schema = declared.schema(data.column_names, folder=folder or path.parent)
+    table = Table(data, schema=schema, decimal=loaded.dialect.decimal if loaded.dialect else ".")
     return Opened(table, loaded.dialect, tuple(note.replace(str(path), name) for note in loaded.notes), everything)
 
 
@@ -153,9 +131,13 @@ class Sources:
         except (FileError, KeyError, TypeError):
             return None
 
+    def folder(self, source: Source) -> Path:
+        """Where all that belongs to it lies."""
+        return self._workspace.folder("data", source.id)
+
     def path(self, source: Source) -> Path:
         """Where its file lies."""
-        return self._workspace.folder("data", source.id) / source.file
+        return self.folder(source) / source.file
 
     def opened(self, source: Source) -> Opened:
         """The table itself; the last ones stay in memory."""
@@ -273,14 +255,27 @@ class Sources:
             raise ParameterError("there is no such file in the inbox; put the database there first")
         return path.name
 
-    def declare(self, source: Source, declared: Declared) -> Source:
-        """Other declarations, unless they do not fit the table."""
-        opened = open_table(self.path(source), declared, name=source.name)
-        for name in declared.kinds:
-            if name in opened.table.names and opened.table.cells(name).kind != "nominal":
-                opened.table.values(name)
-        made = replace(source, declared=declared)
-        self._write(made, opened)
+    def declare(
+        self, source: Source, declared: Declared, *, hierarchies: Mapping[str, tuple[str, bytes]] | None = None
+    ) -> Source:
+        """Other declarations, unless they do not fit the table; new hierarchies are names and contents of files."""
+        before = set(os.listdir(self.folder(source)))
+        try:
+            for column, (name, content) in (hierarchies or {}).items():
+                declared = keep_hierarchy(declared, column, plain_name(name), content, folder=self.folder(source))
+            opened = open_table(self.path(source), declared, name=source.name)
+            for name in {**declared.kinds, **declared.hierarchies}:
+                if name in opened.table.names:
+                    cells = opened.table.cells(name)
+                    if cells.kind != "nominal" or name in declared.hierarchies:
+                        opened.table.values(name)
+            made = replace(source, declared=declared)
+            self._write(made, opened)
+        except BaseException:
+            for kept in declared.hierarchies.values():
+                if kept.file not in before:
+                    (self.folder(source) / kept.file).unlink(missing_ok=True)
+            raise
         return made
 
     def remove(self, source: Source) -> None:

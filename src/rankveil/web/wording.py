@@ -13,6 +13,7 @@ CONTROLS = (
     (r"as --kind '[^']*:([^']*)'", r"under “order of words” on the Data page, as in \1"),
     (r" with --role \w+=[\w-]+", " under “role” on the Data page"),
     (r"--role \w+=[\w-]+", "choose it under “role” on the Data page"),
+    (r": --hierarchy \S+", ": choose its file under “hierarchy” on the Data page"),
     (r" \(see `rankveil inspect`\)", " (see “What the columns are” on the Data page)"),
     (r"give (the file's encoding|the right one with --encoding)", "save the file as UTF-8 and upload it again"),
     (r" with --columns\b", " under “Only these columns”"),

@@ -1,10 +1,12 @@
 """From numbers to pictures: each function takes arrays or plain data and returns a chart."""
 
 from rankveil.report.figures.attributes import loss_per_attribute, marginals, matrix_heat
+from rankveil.report.figures.classes import class_sizes
 from rankveil.report.figures.curves import dominance_curves, risk_utility_map, strength_curves
 from rankveil.report.figures.distances import match_distances, most_exposed, permutation_level
 
 __all__ = [
+    "class_sizes",
     "dominance_curves",
     "loss_per_attribute",
     "marginals",

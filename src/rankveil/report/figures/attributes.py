@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,32 +17,56 @@ from rankveil.report.look import number
 _MOST_BARS = 30
 _FEWEST_BINS, _MOST_BINS = 8, 40
 _TAIL = 0.005  # the share of values beyond each end of the bins when a few lie far out
+_MOST_DATES = 24
+MISSING = "(missing)"
+
+Written = Callable[[float], str]
 
 
-def marginals(name: str, x: ArrayLike, y: ArrayLike, *, title: str | None = None) -> Chart:
+def marginals(
+    name: str,
+    x: ArrayLike,
+    y: ArrayLike,
+    *,
+    order: Sequence[str] = (),
+    written: Written | None = None,
+    title: str | None = None,
+) -> Chart:
     """The distribution of one attribute before and after: shares in common bins, or of each value where they are few.
+
+    Words are counted, missing cells too: in their `order` where they have one, otherwise the most frequent first.
+    `written` says how a number is written that stands for a date or a time.
 
     >>> import numpy as np
     >>> chart = marginals("AGE", np.array([20.0, 20.0, 30.0, 40.0]), np.array([20.0, 30.0, 30.0, 40.0]))
     >>> chart.title
     'AGE: before and after differ by 25.0 % of the records; mean 27.5 before, 30 after'
+    >>> marginals("SCHOOL", ["low", "high", None], ["low", "low", None], order=("low", "high")).series[1].y
+    (0.6666666666666666, 0.0, 0.3333333333333333)
     """
     before, after = _present(x), _present(y)
-    if before.size == 0 or after.size == 0:
+    if before.size == 0 and after.size == 0:
+        raise ParameterError(f"attribute {name}: it has no value before or after; there is nothing to draw")
+    numeric = before.dtype.kind == "f" and after.dtype.kind == "f"
+    if numeric and (before.size == 0 or after.size == 0):
         raise ParameterError(f"attribute {name}: it has no value before or after; there is nothing to draw")
     left = [f"{given.size - kept.size} {when}" for given, kept, when in _lost(x, y, before, after)]
     note = [f"{before.size} values before, {after.size} after."]
     if left:
         note.append(f"Missing: {', '.join(left)}.")
-    numeric = before.dtype.kind == "f" and after.dtype.kind == "f"
     series: list[Line] | list[Bars]
-    if numeric and np.union1d(before, after).size > _MOST_BARS:
-        series, more = _histograms(before, after)
-        differs, y_label = _apart(series[0].y, series[1].y), "Share of values per bin"
+    y_label = "Share of values"
+    if not numeric:
+        gone = [np.asarray(given, dtype=object).size - kept.size for given, kept in ((x, before), (y, after))]
+        series, more, differs = _words(before, after, gone, order)
+        y_label = "Share of records"
+    elif np.union1d(before, after).size <= _MOST_BARS:
+        series, more, differs = _frequencies(before, after, written)
     else:
-        series, more, differs = _frequencies(before, after)
-        y_label = "Share of values"
-    said = f"; mean {number(mean(before))} before, {number(mean(after))} after" if numeric else ""
+        series, more = _histograms(before, after) if written is None else _dates(before, after, written)
+        differs, y_label = _apart(series[0].y, series[1].y), "Share of values per bin"
+    told = written or number
+    said = f"; mean {told(mean(before))} before, {told(mean(after))} after" if numeric else ""
     alike = f"{name}: the same distribution before and after"
     found = f"{name}: before and after differ by {100 * differs:.1f} % of the records{said}"
     return Chart(
@@ -89,7 +113,7 @@ def _histograms(before: Array, after: Array) -> tuple[list[Line], list[str]]:
     return series, note
 
 
-def _edges(values: Array) -> tuple[Array, bool]:
+def _edges(values: Array, *, most: int = _MOST_BINS) -> tuple[Array, bool]:
     """Bins as wide as Freedman and Diaconis have them, between the outermost values or, if these are far, within."""
     # Halves: the span of the largest numbers would overflow.
     low, inner_low, first, third, inner_high, high = np.quantile(values / 2, [0, _TAIL, 0.25, 0.75, 1 - _TAIL, 1])
@@ -97,27 +121,69 @@ def _edges(values: Array) -> tuple[Array, bool]:
     if cut:
         low, high = inner_low, inner_high
     width = 2 * (third - first) / np.cbrt(values.size)
-    bins = int(np.clip((high - low) / width, _FEWEST_BINS, _MOST_BINS)) if width > 0 else _MOST_BINS
+    bins = int(np.clip((high - low) / width, _FEWEST_BINS, most)) if width > 0 else most
     return 2 * np.linspace(low, high, bins + 1), cut
 
 
-def _frequencies(before: Any, after: Any) -> tuple[list[Bars], list[str], float]:
+def _dates(before: Array, after: Array, written: Written) -> tuple[list[Bars], list[str]]:
+    """Bars over bins of dates or times, each labelled by its beginning."""
+    edges, cut = _edges(np.concatenate([before, after]), most=_MOST_DATES)
+    whole = [written(float(edge)) for edge in np.ceil(edges)[:-1]]
+    labels = next(short for size in (10, 16, 99) if len(set(short := [text[:size] for text in whole])) == len(whole))
+    series = []
+    for when, values in (("before", before), ("after", after)):
+        counts = np.histogram(np.clip(values, edges[0], edges[-1]), bins=edges)[0]
+        series.append(Bars(when, labels, (counts / values.size).tolist()))
+    note = [f"{len(labels)} bins of equal width, each labelled by its beginning."]
+    if cut:
+        note.append("A few values lie far out: they are counted in the first and the last bin.")
+    return series, note
+
+
+def _frequencies(before: Array, after: Array, written: Written | None) -> tuple[list[Bars], list[str], float]:
+    """A bar for each number."""
+    counts = [Counter(values.tolist()) for values in (before, after)]
+    ordered = sorted(set(counts[0]) | set(counts[1]))
+    shares = [[each[value] / sum(each.values()) for value in ordered] for each in counts]
+    labels = [f"{value:.10g}" if written is None else written(value) for value in ordered]
+    return _both(labels, shares), [f"{len(labels)} different values."], _apart(*shares)
+
+
+def _words(before: Any, after: Any, gone: Sequence[int], order: Sequence[str]) -> tuple[list[Bars], list[str], float]:
+    """A bar for each of the most frequent words, the others together, and the missing cells."""
     counts = [Counter(values.tolist()) for values in (before, after)]
     found = set(counts[0]) | set(counts[1])
-    if before.dtype.kind == after.dtype.kind == "f":
-        ordered = sorted(found)
-    else:
-        ordered = sorted(found, key=lambda value: (-counts[0][value], -counts[1][value], str(value)))
-    shares = [[each[value] / sum(each.values()) for value in ordered] for each in counts]
-    differs = _apart(*shares)
-    labels = [f"{value:.10g}" if isinstance(value, float) else str(value) for value in ordered]
-    note = [f"{len(labels)} different values."]
-    if len(labels) > _MOST_BARS:
-        rest = len(labels) - _MOST_BARS + 1
-        labels = [*labels[: _MOST_BARS - 1], f"{rest} others"]
-        shares = [[*share[: _MOST_BARS - 1], sum(share[_MOST_BARS - 1 :])] for share in shares]
-        note = [f"{rest + _MOST_BARS - 1} different values, the {rest} rarest before together."]
-    return [Bars(when, labels, share) for when, share in zip(("before", "after"), shares, strict=True)], note, differs
+    # recoding makes words that are not there before, and they are what a person wants to see
+    by_count = sorted(found, key=lambda word: (-max(each[word] for each in counts), -counts[0][word], word))
+    labels, rest = by_count, list[str]()
+    if len(by_count) > _MOST_BARS:
+        labels, rest = by_count[: _MOST_BARS - 1], by_count[_MOST_BARS - 1 :]
+    if order:
+        place = {word: number for number, word in enumerate(order)}
+        labels = sorted(labels, key=lambda word: (place.get(word, len(place)), word))
+    sizes = [max(sum(each.values()) + lost, 1) for each, lost in zip(counts, gone, strict=True)]
+    shares = [[each[word] / size for word in labels] for each, size in zip(counts, sizes, strict=True)]
+    differs = _apart(*([each[word] / size for word in by_count] for each, size in zip(counts, sizes, strict=True)))
+    note = [f"{len(by_count)} different values{f', the {len(rest)} rarest together' if rest else ''}."]
+    if rest:
+        labels = [*labels, _new(f"{len(rest)} others", labels)]
+        for share, each, size in zip(shares, counts, sizes, strict=True):
+            share.append(sum(each[word] for word in rest) / size)
+    if any(gone):
+        labels = [*labels, _new(MISSING, labels)]
+        for share, lost, size in zip(shares, gone, sizes, strict=True):
+            share.append(lost / size)
+        differs += abs(gone[0] / sizes[0] - gone[1] / sizes[1]) / 2
+    return _both(labels, shares), note, differs
+
+
+def _new(label: str, labels: Sequence[str]) -> str:
+    """A label that is not one of the words."""
+    return label if label not in labels else _new(f"{label}*", labels)
+
+
+def _both(labels: Sequence[str], shares: Sequence[Sequence[float]]) -> list[Bars]:
+    return [Bars(when, labels, share) for when, share in zip(("before", "after"), shares, strict=True)]
 
 
 def matrix_heat(

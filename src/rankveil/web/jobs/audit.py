@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 
 import rankveil as rv
-from rankveil.report.audits import audit_sections, audit_words
+from rankveil.report.audits import audit_page, audit_sections, audit_words
+from rankveil.report.pictures import pictures_of
 from rankveil.web.jobs.job import Job, output, plain
 from rankveil.web.jobs.pair import pair_of
 
@@ -40,12 +40,13 @@ def audit_release(job: Job) -> None:
     for id, given in (settings.get("settings") or {}).items():
         words += ["--set", ",".join(f"{id}.{name}={value}" for name, value in given.items())]
     command = shlex.join(words)
-    made.report(job.folder / "report.html", command=command, public=True)
-    made.report(job.folder / "internal.html", command=command)
-    for name in ("report.html", "internal.html"):
-        os.chmod(job.folder / name, 0o600)
+    assert made.pair is not None
+    pictures = pictures_of(made.pair, levels=made.rank_changes(), original=both.original)
+    shown = content | {"roles": dict(both.original.schema.roles or {})}
+    for name, public in (("report.html", True), ("internal.html", False)):
+        job.add(name, audit_page(shown, pictures, command=command, public=public))
     job.add("audit.json", json.dumps(plain(content), indent=2))
-    job.show(audit_sections(content, made.pictures()))
+    job.show(audit_sections(shown, pictures))
     outputs = {
         "report.html": output(
             "The audit report", f"{stem}-audit.html", private=False, text="the public form: nothing of single records"

@@ -12,8 +12,8 @@ from typing import Any
 import rankveil as rv
 from rankveil.report.comparisons import compare_sections
 from rankveil.web import places, repeat
+from rankveil.web.declared import Declared
 from rankveil.web.jobs.job import Job, output, plain
-from rankveil.web.sources import Declared
 from rankveil.web.workspace import write_json
 
 
@@ -61,7 +61,7 @@ def compare_methods(job: Job) -> None:
         words += ["--set", ",".join(f"{id}.{name}={value}" for name, value in given.items())]
     words += ["--target", settings["target"]] if settings.get("target") else []
     words += ["--columns", ",".join(asked["columns"])] if asked["columns"] else []
-    words += repeat.flags(Declared.of(job.run.declared))
+    words += repeat.flags_of_whole(Declared.of(job.run.declared))
     made.report(job.folder / "internal.html", command=shlex.join(words))
     os.chmod(job.folder / "internal.html", 0o600)
     content = made.to_dict()

@@ -11,9 +11,10 @@ from typing import Any
 
 from rankveil.errors import FileError
 from rankveil.report.page import Section
+from rankveil.web.declared import Declared
 from rankveil.web.rendering import sections_html
 from rankveil.web.runs import Run, Runs
-from rankveil.web.sources import Declared, Opened, Source, Sources, open_table
+from rankveil.web.sources import Opened, Source, Sources, open_table
 from rankveil.web.workspace import Workspace, write_bytes, write_json
 
 _OFTEN = 0.25

@@ -10,10 +10,11 @@ from rankveil import files
 from rankveil.errors import RankveilError
 from rankveil.table import Table
 from rankveil.web import repeat
+from rankveil.web.declared import Declared
 from rankveil.web.jobs.certify import public_part
 from rankveil.web.jobs.job import Job, output, plain
 from rankveil.web.jobs.names import masked_ending, names_of
-from rankveil.web.sources import Declared
+from rankveil.web.workspace import write_bytes
 
 
 def mask_table(job: Job) -> None:
@@ -61,6 +62,7 @@ def mask_table(job: Job) -> None:
     outputs["repeat.py"] = output(
         "The script", f"{source.stem}-repeat.py", private=True, text="makes the release again"
     )
+    outputs |= _hierarchies(job, declared)
     outputs["secret.json"] = output(
         "The secret", names.secret, private=True, text="with it the masking can be undone: never publish it"
     )
@@ -78,6 +80,15 @@ def mask_table(job: Job) -> None:
         "notes": list(dict.fromkeys(notes)),
     }
     job.finish(content, outputs)
+
+
+def _hierarchies(job: Job, declared: Declared) -> dict[str, dict[str, Any]]:
+    """The hierarchies that were used, each once, for the folder in which the release is made again."""
+    folder, made = job.sources.folder(job.source(job.run.source)), {}
+    for kept in declared.released.hierarchies.values():
+        write_bytes(job.folder / kept.file, (folder / kept.file).read_bytes())
+        made[kept.file] = output("A hierarchy", kept.name, private=True, text="groups of categories, as you gave it")
+    return made
 
 
 def _public_certificate(

@@ -11,9 +11,10 @@ from rankveil.errors import FileError
 from rankveil.manifest import fingerprint
 from rankveil.table import Table
 from rankveil.web import repeat
+from rankveil.web.declared import Declared
 from rankveil.web.jobs.job import Job
 from rankveil.web.jobs.names import names_of
-from rankveil.web.sources import Declared, Opened, open_table
+from rankveil.web.sources import Opened, open_table
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def pair_of(job: Job) -> Pair:
     release = _of_workspace(job) if job.run.release is not None else _made_elsewhere(job, first.table)
     columns = tuple(job.run.settings.get("columns") or ()) or None
     told = [*release.told, "--columns", ",".join(columns)] if columns else release.told
-    source, flags = job.source(job.run.source), repeat.flags(Declared.of(job.run.declared))
+    source, flags = job.source(job.run.source), repeat.flags_of_whole(Declared.of(job.run.declared))
     return Pair(
         first.table,
         release.opened.table,
@@ -60,7 +61,8 @@ def _of_workspace(job: Job) -> _Release:
     if run is None or run.status != "done":
         raise FileError("the masking is not in the workspace any more")
     folder, content, names = job.runs.folder(run), job.runs.result(run)["content"], names_of(job.source(run.source))
-    opened = open_table(folder / content["masked"], Declared.of(run.declared), name=names.masked)
+    beside = job.sources.folder(job.source(run.source))
+    opened = open_table(folder / content["masked"], Declared.of(run.declared), name=names.masked, folder=beside)
     if content["mapping"] == "none":
         return _Release(names.masked, opened, {"mapping": False}, ["--no-mapping"], [])
     if content["mapping"] == "reordered":
@@ -71,7 +73,8 @@ def _of_workspace(job: Job) -> _Release:
 def _made_elsewhere(job: Job, original: Table) -> _Release:
     """Another table of the workspace, with what was said of its records."""
     settings, other = job.run.settings, job.source(job.run.settings["against"])
-    opened = open_table(job.sources.path(other), Declared.of(job.run.declared), name=other.name)
+    beside = job.sources.folder(job.source(job.run.source))
+    opened = open_table(job.sources.path(other), Declared.of(job.run.declared), name=other.name, folder=beside)
     notes = list(settings.get("notes", ()))
     if settings.get("key"):
         return _Release(other.name, opened, {"key": settings["key"]}, ["--key", settings["key"]], notes)

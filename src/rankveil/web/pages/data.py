@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 from urllib.parse import urlencode
@@ -13,13 +13,15 @@ from fastapi import APIRouter
 from starlette.datastructures import FormData, UploadFile
 from starlette.responses import HTMLResponse, Response
 
+from rankveil import metadata
 from rankveil.errors import ParameterError, RankveilError, listing
 from rankveil.files import registry
 from rankveil.inspection import Inspection
-from rankveil.table import Kind, Role
+from rankveil.table import Kind, Role, Table
 from rankveil.web.bench import Bench, Form, go, read_upload, show
+from rankveil.web.declared import Declared
 from rankveil.web.security import human_size
-from rankveil.web.sources import EXAMPLES, Declared, Source
+from rankveil.web.sources import EXAMPLES, Source
 
 _RECORDS = 8
 """Records of the table that the page shows."""
@@ -27,6 +29,8 @@ _COLUMNS = 100
 """Columns that the page shows at a time: a browser is slow with thousands of fields."""
 _NAMED = 30
 """Columns that a sentence names."""
+_CODES = 5
+"""Codes of missing cells that the page shows of a column."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,8 @@ def router(bench: Bench) -> APIRouter:
     def declare(id: str, form: Form, find: str = "", part: str = "1") -> Response:
         source = bench.source(id)
         try:
-            bench.sources.declare(source, _declared(bench, source, form))
+            declared, hierarchies = _declared(bench, source, form)
+            bench.sources.declare(source, declared, hierarchies=hierarchies)
         except RankveilError as error:
             return _table(bench, source, find=find, number=part, error=str(error), given=form)
         return go(f"/data/{id}?{urlencode({'find': find, 'part': part})}" if find or part != "1" else f"/data/{id}")
@@ -97,7 +102,7 @@ def router(bench: Bench) -> APIRouter:
         loose = _loose(bench.opened(source).seen)
         old = source.declared
         roles = {**old.roles, **dict.fromkeys(loose, "identifier")}
-        bench.sources.declare(source, Declared(old.kinds, old.levels, roles, old.missing, (*old.left_out, *loose)))
+        bench.sources.declare(source, replace(old, roles=roles, left_out=(*old.left_out, *loose)))
         return go(f"/data/{id}")
 
     return routes
@@ -186,9 +191,29 @@ def _table(
         count=len(table.names),
         rows=rows,
         problems=[look.problem for look in seen.columns if look.problem],
+        codes={name: said for name in names if (said := _missing_codes(table, name))},
+        failed=_uploaded(given, everything),
         loose=_loose(seen),
         notes=[*source.notes, *opened.notes, *(note for note in seen.notes if "identifier" not in note)],
     )
+
+
+def _missing_codes(table: Table, name: str) -> str:
+    """Which values stand for a missing one, as the file of a statistics package says."""
+    told = metadata.read(table.native.schema.field(name))
+    letters = [value for value in told.labels if isinstance(value, str) and told.program == "stata"]
+    words = [
+        f"{code} ({told.labels[code]})" if code in told.labels else f"{code}"
+        for code in [*told.missing_codes, *letters]
+    ]
+    return listing([*words, *(f"{low:g} to {high:g}" for low, high in told.missing_ranges)], most=_CODES)
+
+
+def _uploaded(given: FormData | None, everything: Sequence[str]) -> set[str]:
+    """The columns for which a hierarchy was sent that was not taken."""
+    if given is None:
+        return set()
+    return {name for place, name in enumerate(everything) if getattr(given.get(f"hierarchy-{place}"), "filename", "")}
 
 
 def _loose(seen: Inspection) -> list[str]:
@@ -196,8 +221,11 @@ def _loose(seen: Inspection) -> list[str]:
     return [look.name for look in seen.columns if look.looks_like_identifier and not look.masked]
 
 
-def _declared(bench: Bench, source: Source, form: FormData) -> Declared:
-    """What was entered, by the place of each column; columns that the form did not show stay as they were declared."""
+def _declared(bench: Bench, source: Source, form: FormData) -> tuple[Declared, dict[str, tuple[str, bytes]]]:
+    """What was entered, by the place of each column, and hierarchies that are new.
+
+    Columns that the form did not show stay as they were declared.
+    """
     everything, old = bench.opened(source).everything, source.declared
     shown = {str(place) for place in form.getlist("shown")}
     asked = {name: place for place, name in enumerate(everything) if not shown or str(place) in shown}
@@ -205,6 +233,7 @@ def _declared(bench: Bench, source: Source, form: FormData) -> Declared:
     levels = {name: order for name, order in old.levels.items() if name not in asked}
     roles = {name: role for name, role in old.roles.items() if name not in asked}
     left_out = [name for name in old.left_out if name not in asked]
+    hierarchies, fresh = dict(old.hierarchies), dict[str, tuple[str, bytes]]()
     for name, place in asked.items():
         kind, role = str(form.get(f"kind-{place}") or ""), str(form.get(f"role-{place}") or "")
         order = [word.strip() for word in str(form.get(f"order-{place}") or "").split("<") if word.strip()]
@@ -218,7 +247,14 @@ def _declared(bench: Bench, source: Source, form: FormData) -> Declared:
             roles[name] = role
         if form.get(f"out-{place}"):
             left_out.append(name)
+        upload = read_upload(form, f"hierarchy-{place}")
+        if upload is not None:
+            fresh[name] = (upload.name, upload.content)
+        elif form.get(f"without-{place}"):
+            hierarchies.pop(name, None)
+        elif kind == "numeric" and name in hierarchies:
+            raise ParameterError(f"column {name}: numbers have no hierarchy; choose another kind, or take it away")
     if len(left_out) == len(everything):
         raise ParameterError("every column is left out; keep at least one")
     missing = tuple(word.strip() for word in str(form.get("missing") or "").split(",") if word.strip())
-    return Declared(kinds, levels, roles, missing, tuple(left_out))
+    return Declared(kinds, levels, roles, missing, tuple(left_out), hierarchies), fresh

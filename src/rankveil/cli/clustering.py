@@ -1,0 +1,98 @@
+"""The options of work on a cluster, which several verbs share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from rankveil.cli.failures import Stopped
+from rankveil.cli.options import Matching, Reading
+from rankveil.errors import ParameterError
+
+
+@dataclass(frozen=True)
+class Clustering:
+    """Where large tables are worked on, and what that needs."""
+
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster",
+            metavar="PLACE",
+            help="Parquet of any size, in parts: local, local:4 or tcp://host:8786. [local if memory is short]",
+        ),
+    ] = None
+    scratch: Annotated[
+        str | None,
+        typer.Option("--scratch", metavar="DIR", help="A folder for the files of that; all workers must see it."),
+    ] = None
+    memory: Annotated[
+        str | None, typer.Option("--memory", metavar="SIZE", help="What local workers may use together, as in 3GiB.")
+    ] = None
+    resume: Annotated[bool, typer.Option("--resume", help="Take up work in parts that was stopped.")] = False
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where tables are worked on."""
+
+    cluster: str | None
+    """None for in memory."""
+    how: dict[str, Any]
+    """Keyword arguments for work in parts."""
+    notes: list[str]
+
+
+def place_of(
+    original: str,
+    masked: Sequence[str],
+    reading: Reading,
+    matching: Matching,
+    clustering: Clustering,
+    use: Mapping[str, Any],
+) -> Place:
+    """Where an original and masked tables are measured: in parts when that is asked for, or memory would be short."""
+    from rankveil.cli.tables import corresponds, declared_schema
+    from rankveil.cluster.places import place_for
+
+    how: dict[str, Any] = {
+        **use,
+        "columns": reading.chosen,
+        "schema": declared_schema(reading),
+        "key": matching.key,
+        "secret": matching.secret,
+        "mapping": not matching.no_mapping,
+        "seed": matching.seed,
+    }
+    versions = list(masked) if len(masked) > 1 else masked[0]
+    cluster, notes = place_for(original, versions, clustering.cluster, how)
+    if cluster is None:
+        return Place(None, {}, notes)
+    assert isinstance(cluster, str)
+    if not matching.no_mapping and os.path.exists(masked[0]) and not corresponds(masked[0], _records(masked[0]), notes):
+        raise ParameterError(f"{notes[-1]}, which is not for a cluster")
+    how |= {"scratch": clustering.scratch, "memory": clustering.memory, "resume": clustering.resume}
+    return Place(cluster, how, notes)
+
+
+def _records(path: str) -> int:
+    from rankveil.cluster.tables import is_parquet
+    from rankveil.partitions.parquet import survey
+
+    return len(survey(path)) if is_parquet(path) else -1
+
+
+@contextmanager
+def kept_when_stopped() -> Iterator[None]:
+    """After Ctrl-C, say where finished work is kept."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        if stop.args:
+            raise Stopped(str(stop)) from None
+        raise

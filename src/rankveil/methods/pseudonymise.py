@@ -1,0 +1,55 @@
+"""Pseudonyms: each value of an identifier becomes a code that only the secret can make again.
+
+>>> import numpy as np
+>>> from rankveil.categories import nominal
+>>> from rankveil.seeds import Seed
+>>> people = nominal(["ann", "bob"], np.array([2.0, 1.0]))
+>>> made = pseudonymise(np.array([0.0, 1.0, 0.0]), length=6, categories=people, rng=Seed.of(1).stream("PERSON"))
+>>> [made.levels[int(code)] for code in made.values]
+['e7cc65', '2cf4b9', 'e7cc65']
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import Annotated
+
+from rankveil.catalogue import EVERY_KIND, Array, Outcome, Range, method
+from rankveil.categories import Categories
+from rankveil.seeds import Stream
+
+_DIGITS = hashlib.sha256().digest_size * 2
+
+
+@method(
+    title="Pseudonyms",
+    source="Krawczyk, Bellare and Canetti 1997 (HMAC)",
+    kinds=EVERY_KIND,
+    takes="labels",
+    role="identifier",
+    relabels=True,
+    transparent="yes, all but the key, which is secret",
+    tells="equal pseudonyms of a column are equal values of the original; nobody without the secret can tell which",
+)
+def pseudonymise(
+    x: Array,
+    *,
+    length: Annotated[int, Range(4, _DIGITS), "how many hexadecimal digits a pseudonym has"] = 16,
+    categories: Categories,
+    rng: Stream,
+) -> Outcome:
+    """The first digits of HMAC-SHA256(key, value), the key drawn from the secret seed, another for each column.
+
+    The same value has the same pseudonym, different values have different ones: where the first digits of two agree,
+    all pseudonyms of the column are longer. Who has the seed can compute the pseudonym of a value and so undo it.
+    """
+    key = rng.key()
+    names = [hmac.new(key, label.encode("utf-8"), hashlib.sha256).hexdigest() for label in categories.labels]
+    digits = length
+    while len({name[:digits] for name in names}) < len(names) and digits < _DIGITS:
+        digits += 1
+    notes = ["pseudonyms can be undone with the secret: who has it can compute that of every value"]
+    if digits > length:
+        notes.append(f"pseudonyms have {digits} digits, because {length} did not tell all values apart")
+    return Outcome(x.copy(), notes=tuple(notes), levels=tuple(name[:digits] for name in names))
