@@ -113,6 +113,8 @@ class Parameter:
                 exact = int(value) if str(value).lstrip("+-").isdecimal() else int(number)
                 return exact if number == int(number) else None
             if self.type is tuple:
+                if isinstance(value, Mapping | bytes):
+                    return None
                 parts = _PART.findall(value) if isinstance(value, str) else [_plain(part) for part in value]
                 return tuple(part.strip() for part in parts if part.strip())
             return str(value) if isinstance(value, str) else None

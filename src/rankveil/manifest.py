@@ -234,6 +234,8 @@ def _stands(plan: Plan, applied: Applied, number: int, name: str) -> bool:
     """Whether what a step guarantees of a column survives the other steps that work on it."""
     survives = plan.steps[number].entry.survives
     for k, other in enumerate(plan.steps):
+        if k > number and other.entry.leaves_out and survives == "value-wise":
+            return False  # who shared their values with a record may be left out
         if k == number or name not in applied.columns[k] or other.entry.works_on in ("records", "names"):
             continue
         if k < number and not _may_come_first(other, name, survives):

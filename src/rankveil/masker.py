@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
 from rankveil.errors import ParameterError
 from rankveil.people.protector import mask
-from rankveil.plans import Plan
+from rankveil.plans import Plan, Step
 from rankveil.table import Table
 
 _OWN = ("columns", "method", "seed")
@@ -22,7 +22,8 @@ class Masker(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
     `fit` learns nothing: it checks the parameters and that there are columns to mask, and remembers their names.
     `transform` masks the table it is given, by itself: the noise or the groups of a test set come from the test set.
     Pandas, polars and pyarrow tables and numpy arrays (columns x0, x1, ...) come out as the kind they went in; columns
-    that the method cannot take pass through as they are. Missing cells stay missing.
+    that the method cannot take pass through as they are. Missing cells stay missing. What leaves records or columns out
+    is refused.
 
     Without a `seed` every `transform` draws afresh. With one, two tables are masked with the same draws, which is good
     for studies and not for releases. `rv.mask` gives the manifest and the notes as well.
@@ -75,6 +76,7 @@ class Masker(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
 
         plan = self._plan()
         for step in plan.steps:
+            _refuse_other_shapes(step, frame=_is_frame(X))
             if y is not None and step.entry.mapping == "reordered":
                 raise ParameterError(
                     f"{step.method} changes the order of the rows, and a target would stay behind; use rv.mask"
@@ -109,6 +111,23 @@ class Masker(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
         tags.non_deterministic = self.seed is None
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _refuse_other_shapes(step: Step, *, frame: bool) -> None:
+    """A step of a pipeline gives a row for every row and a column for every column, of numbers where it got numbers."""
+    entry = step.entry
+    if entry.leaves_out:
+        raise ParameterError(f"{entry.id} leaves records out, and a pipeline needs a row for every row; use rv.mask")
+    if entry.works_on == "names":
+        raise ParameterError(
+            f"{entry.id} leaves columns out, and a pipeline does that with a ColumnTransformer; or use rv.mask"
+        )
+    if entry.role is not None and step.columns is None:
+        raise ParameterError(
+            f"{entry.id} works on columns with the role {entry.role}, and here columns have no roles; name the columns"
+        )
+    if entry.relabels and not frame:
+        raise ParameterError(f"{entry.id} makes labels of numbers, which an array of numbers cannot hold; give a table")
 
 
 def _is_frame(data: Any) -> bool:

@@ -1,8 +1,8 @@
 """Local suppression: the fewest cells that must go so that no record is alone with its values.
 
-A missing cell is a value of its own (`own`), so that records with suppressed cells need k - 1 others with the same cells
-missing and the same values left; or it agrees with everything (`any`), as sdcMicro and mu-Argus count. The least number
-of cells is NP-hard to find (Meyerson and Williams 2004), so that several ways are tried and the best is taken: the
+A missing cell is a value of its own (`own`), so that a record with suppressed cells needs k - 1 others with the same
+cells missing and the same values left; or it agrees with everything (`any`), as sdcMicro and mu-Argus count. The least
+number of cells is NP-hard to find (Meyerson and Williams 2004), so several ways are tried and the best is taken: the
 greedy ones that are in use, and those of `kernels.suppression` and `kernels.agreement`, which are then improved.
 
 With `any`, k - 1 records without any value would do for everybody. That is not sought: a record only ever takes what it
@@ -38,6 +38,8 @@ _PER_RECORD = 30
 """How many keys could be computed while a record is put into its class."""
 _CELLS = 2_000_000_000
 """How many records are compared in the improvement at most, where a missing cell agrees with everything."""
+_TRIED = 200_000
+"""Records that are gone through while sets of columns are tried for all records alike."""
 _BLOCKS = (6, 12, 24, 48)
 """Classes of about so many times k records are made anew together."""
 _IN_VAIN = 24
@@ -60,9 +62,9 @@ def fewest(codes: Codes, *, k: int, importance: Array, missing: Missing = "own")
 
     There must be at least k records, and at most `MOST_COLUMNS` columns.
 
-    >>> codes = np.array([[0, 0], [0, 0], [0, 1], [1, 1], [1, 1]])
+    >>> codes = np.array([[0, 0], [0, 0], [0, 0], [0, 1], [1, 1], [1, 1]])
     >>> fewest(codes, k=2, importance=np.ones(2)).cells.sum(axis=0)
-    array([1, 0])
+    array([0, 2])
     """
     n, columns = codes.shape
     if n < k or columns > MOST_COLUMNS:
@@ -87,7 +89,7 @@ def made_safe(codes: Codes, cells: Flags, *, k: int, missing: Missing) -> tuple[
     """
     cells, forced = cells.copy(), 0
     while (below := np.flatnonzero(frequencies(codes, cells, missing=missing) < k)).size:
-        valued = ~(cells | (codes < 0)).all(axis=1)
+        valued: Flags = np.asarray(~(cells | (codes < 0)).all(axis=1))
         chosen = below[valued[below]]
         if chosen.size == 0:
             chosen = np.flatnonzero(valued)[: k - below.size]
@@ -175,8 +177,11 @@ class _Search:
         few = np.flatnonzero(frequencies(self.codes, np.zeros(self.codes.shape, dtype=bool), missing="own") < self.k)
         covered = self.loops.covered(state, few, self.masks, self.k, self.groups)
         cost = covered * _worth(self.masks, self.weights) + (few.size - covered) * self.full
-        chosen = np.unique([0, self.masks[np.argmin(cost)], self.masks[-1]])
-        return self.constructed(chosen[np.argsort(_worth(chosen, self.weights), kind="stable")], self.prices[-1:])
+        # missing cells cost nothing, and those who are still too few may need others: a few sets are tried
+        tried = self.masks[np.argsort(cost, kind="stable")[: np.clip(_TRIED // len(self.z), 1, 64)]]
+        sets = (np.unique([0, one, self.masks[-1]]) for one in tried)
+        ways = (self.constructed(each[np.argsort(_worth(each, self.weights))], self.prices[-1:]) for each in sets)
+        return min(ways, key=self.cost)
 
     def greedy(self) -> Codes:
         """In rounds, each record that is too few loses the cell after which most are like it, for its weight."""
@@ -276,40 +281,42 @@ def _apart(codes: Codes, k: int) -> Codes:
 
 
 def _agreeing(codes: Codes, k: int, weights: Codes) -> Codes:
-    """The columns to suppress in each record, as sets."""
+    """The columns to suppress in each record, as sets: the best of several ways, improved."""
     from rankveil.kernels import agreement
 
-    columns, exact = weights.size, weights.size <= EVERY_SET
+    columns, n = weights.size, len(codes)
+    exact = columns <= EVERY_SET
     before = frequencies(codes, np.zeros(codes.shape, dtype=bool), missing="any")
-    rows = np.arange(len(codes))
+    rows, fewest_first = np.arange(n), np.argsort(before, kind="stable")
 
     def begin() -> Any:
         kind = np.int16 if exact else np.int64
         absent = _sets(codes < 0).astype(kind)
         bits = (np.int64(1) << np.arange(columns)).astype(kind)
-        narrow = np.int16 if codes.max() < 2**15 else np.int64
-        values = np.ascontiguousarray(codes.T.astype(narrow))
+        values = np.ascontiguousarray(codes.T.astype(np.int16 if codes.max() < 2**15 else np.int64))
         return agreement.State(values, bits, absent, np.zeros_like(absent), absent.copy(), before.copy(), weights)
 
-    def improved(state: Any) -> Codes:
+    def improved(state: Any) -> tuple[int, Codes]:
         give_back = agreement.give_back if exact else agreement.give_back_cells
         vain = turn = work = 0
         while vain < 2 and (turn == 0 or work < _CELLS):
             order = rows if turn % 2 else rows[::-1].copy()
-            work += int(np.count_nonzero(state.mask)) * len(codes)
+            work += int(np.count_nonzero(state.mask)) * n
             vain = 0 if give_back(state, order, k) else vain + 1
             turn += 1
-        return np.asarray(state.mask, dtype=np.int64)
+        masks = np.asarray(state.mask, dtype=np.int64)
+        return int(_worth(masks, weights).sum()), masks
 
-    if not exact:
+    best, masks = np.iinfo(np.int64).max, rows
+    for order in (fewest_first, rows) if exact else ():
+        if order is fewest_first or n * n < _CELLS:
+            state = begin()
+            agreement.protect(state, order, k)
+            best, masks = min((best, masks), improved(state), key=lambda way: way[0])
+    for ahead in (False, True):
         state = begin()
-        agreement.protect_stepwise(state, rows, k, np.iinfo(np.int64).max)
-        return improved(state)
-    state = begin()
-    agreement.protect(state, np.argsort(before, kind="stable"), k)
-    best = improved(state)
-    cost = int(_worth(best, weights).sum())
-    other = begin()
-    if agreement.protect_stepwise(other, rows, k, cost) < cost:
-        return improved(other)
-    return best
+        # what is dearer already may still become cheaper, which is tried where it takes little time
+        limit = best if n * n >= _CELLS else np.iinfo(np.int64).max
+        if agreement.protect_stepwise(state, rows, k, ahead, limit) <= limit:
+            best, masks = min((best, masks), improved(state), key=lambda way: way[0])
+    return masks

@@ -162,11 +162,15 @@ class Table:
                 name=name,
                 missing=self.schema.missing,
                 decimal=self.decimal,
-                kind=(self.schema.kinds or {}).get(name) or ("nominal" if name in self._hierarchies else None),
+                kind=(self.schema.kinds or {}).get(name) or ("nominal" if self._only_grouped(name) else None),
                 levels=(self.schema.levels or {}).get(name),
                 described=self._described(name),
             )
         return self._cells[name]
+
+    def _only_grouped(self, name: str) -> bool:
+        """Whether a column was given a hierarchy and no order."""
+        return name in self._hierarchies and name not in (self.schema.levels or {})
 
     def _described(self, name: str) -> metadata.Described | None:
         """What the file of an Arrow table says of a column beyond its values."""

@@ -61,6 +61,8 @@ def test_help_names_every_verb_and_option(run: Any) -> None:
     for verb, names in options.items():
         words = run(verb, "--help").out.replace(",", " ").split()
         assert set(names.split()) <= set(words), verb
+    for verb in ("inspect", "mask", "audit", "attack", "certify", "verify", "subject-page", "compare"):
+        assert "--hierarchy A=F.csv" in run(verb, "--help").out, verb
 
 
 def test_help_is_quick_and_loads_nothing_heavy() -> None:
@@ -101,7 +103,8 @@ def test_the_table_of_methods(run: Any) -> None:
 
 def test_demo(here: Path, run: Any) -> None:
     said = run("demo", "--seed", SEED)
-    names = ["masked.csv", "masked.csv.manifest.json", "masked.csv.secret.json", "original.csv", "report.html"]
+    names = ["masked.csv", "masked.csv.manifest.json", "masked.csv.secret.json", "original.csv", "region.csv"]
+    names += ["report.html"]
     folder = here / "rankveil-demo"
     assert sorted(path.name for path in folder.iterdir()) == names
     assert (folder / "masked.csv.secret.json").stat().st_mode & 0o777 == 0o600

@@ -95,3 +95,26 @@ def test_stopped_and_taken_up_again(people: str, run: Any) -> None:
     again = run(*words, "--resume", "--json").out
     assert json.loads(again) == json.loads(whole)
     assert not state.exists()
+
+
+@pytest.mark.parametrize(
+    ("original", "state"),
+    [
+        ("people.csv", "people.csv"),
+        ("more/people.csv", "people.csv"),
+        ("more/", "more"),
+        ("sqlite:///more/s.db?table=main.people", "s.db.main.people"),
+        ("duckdb:///s.db?table=people", "s.db.people"),
+        ("postgresql://me:sesame@127.0.0.1:1/db?table=s.people", "s.people"),
+    ],
+)
+def test_the_state_is_named_after_the_table(here: Path, refused: Any, original: str, state: str) -> None:
+    (here / "more").mkdir()
+    (here / f"{state}.compare-state").mkdir()  # which is in the way
+    told = refused("compare", original, "--methods", "mdav", "--at", "risk=0.1")
+    assert told == f"{state}.compare-state: is a folder; give the name of a file"
+
+
+def test_a_table_that_nothing_reads_names_no_state(here: Path, refused: Any) -> None:
+    told = refused("compare", "mysql://me:sesame@host/db", "--methods", "mdav", "--at", "risk=0.1")
+    assert told.startswith("mysql://: the format mysql:// cannot be read; use one of ")

@@ -231,10 +231,23 @@ def test_an_existing_release_is_replaced(example: Path, run: Any) -> None:
     assert files.load("out.csv").data.equals(files.load("original.csv").data)
 
 
+NEEDS = {
+    "drop": ("--columns", "X1"),
+    "pram": ("--kind", "X1=nominal", "--columns", "X1"),
+    "pseudonymise": ("--columns", "X1"),
+    "randomized_response": ("--kind", "X1=nominal", "--columns", "X1"),
+    "recode": ("--set", "width=50"),
+    "sample": ("--set", "records=20"),
+    "suppress": ("--role", "X1=quasi-identifier"),
+}
+"""What a method must be told beside the parameters that it always needs."""
+
+
 @pytest.mark.parametrize("method", sorted(rv.catalogue.methods()))
 def test_every_method_runs_from_the_command_line(example: Path, run: Any, method: str) -> None:
     ends = {"lower": "50", "upper": "200"}
     parameters = rv.catalogue.methods()[method].parameters
     needed = [name for name, given in parameters.items() if given.required or name in ends]
     given = [word for name in needed for word in ("--set", f"{name}={ends.get(name, '2')}")]
+    given += NEEDS.get(method, ())
     assert run("mask", "original.csv", "-o", "out.csv", "--method", method, *given, "--json").json["records"] == 20

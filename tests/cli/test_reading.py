@@ -54,7 +54,8 @@ def test_inspect_names_problems_without_failing(write: Write, run: Any) -> None:
 
 def test_inspect_chosen_columns_and_empty_tables(people: str, write: Write, run: Any, refused: Any) -> None:
     assert run("inspect", people, "--columns", "PAY", "--json").json["masked"] == ["PAY"]
-    assert "column EDU" in refused("inspect", people, "--columns", "EDU")
+    assert run("inspect", people, "--columns", "EDU", "--json").json["masked"] == ["EDU"]
+    assert "there is no column EDO; did you mean EDU?" in refused("inspect", people, "--columns", "EDO")
     found = run("inspect", write("none.csv", "A,B\n"), "--json").json
     assert (found["records"], found["masked"]) == (0, [])
     assert "nothing would be masked: the table has no records" in found["notes"]
@@ -75,7 +76,9 @@ def test_roles_from_a_file_and_flags_that_win(people: str, write: Write, run: An
     flags = ("--kind", "EDU=nominal,PAY=numeric", "--role", "ID=confidential", "--missing", "NONE")
     found = run("inspect", people, "--roles", "roles.toml", *flags, "--json").json
     by_name = {column["name"]: column for column in found["columns"]}
-    assert found["masked"] == ["ID", "PAY"]
+    assert found["masked"] == ["ID", "EDU", "PAY"]  # its role was given, so a nominal column is masked too
+    other = run("inspect", people, "--roles", "roles.toml", *flags, "--role", "EDU=other", "--json").json
+    assert other["masked"] == ["ID", "PAY"]
     assert (by_name["EDU"]["kind"], by_name["GROUP"]["missing"]) == ("nominal", 0)
     kept = declared_schema(Reading(roles="roles.toml", kind=["EDU=ordinal"]))
     assert kept.levels == {"EDU": ("low", "middle", "high")}
@@ -145,3 +148,50 @@ def test_what_was_assumed_of_a_file_is_told(write: Write, run: Any) -> None:
     write("x.csv", "A,B\n1,2\n\n3,4\n")
     for verb in (("inspect", "x.csv"), ("audit", "x.csv", "x.csv"), ("verify", "x.csv", "--record", "A=1")):
         assert any("blank line" in note for note in run(*verb, "--json").json["notes"])
+
+
+HIERARCHY = "low;basic;*\nmiddle;basic;*\nhigh;advanced;*\n"
+
+
+def test_inspect_shows_hierarchies(people: str, write: Write, run: Any) -> None:
+    write("edu.csv", HIERARCHY)
+    given = ("--hierarchy", "EDU=edu.csv")
+    found = run("inspect", people, *given, "--json").json
+    by_name = {column["name"]: column for column in found["columns"]}
+    assert by_name["EDU"]["hierarchy"] == {"name": "edu.csv", "categories": [3, 2, 1]}
+    assert (by_name["EDU"]["kind"], by_name["EDU"]["distinct"], by_name["EDU"]["problem"]) == ("nominal", 3, None)
+    assert by_name["PAY"]["hierarchy"] is None
+    assert "hierarchy edu.csv: 2 levels above (3 > 2 > 1 categories)" in run("inspect", people, *given).out
+    write("roles.toml", '[columns.EDU]\nhierarchy = "edu.csv"\n')
+    assert run("inspect", people, "--roles", "roles.toml", "--json").json == found
+
+
+@pytest.mark.parametrize("role", [(), ("--role", "EDU=quasi-identifier")])
+def test_inspect_names_what_a_hierarchy_lacks(people: str, write: Write, run: Any, refused: Any, role: Any) -> None:
+    write("edu.csv", HIERARCHY.replace("middle", "midle"))
+    given = (people, "--hierarchy", "EDU=edu.csv", *role)
+    [column] = [each for each in run("inspect", *given, "--json").json["columns"] if each["name"] == "EDU"]
+    problem = column["problem"]
+    assert problem.startswith("column EDU: ")
+    assert problem.endswith("; add a line for it; did you mean midle?")
+    assert all(word in problem for word in ("edu.csv", "'middle'", "row 2"))
+    assert (column["distinct"], column["hierarchy"]["categories"]) == (3, [3, 2, 1])
+    assert f"masking would refuse {problem}" in run("inspect", *given).out
+    masking = ("-o", "out.csv", "--method", "recode", "--set", "level=1", "--columns", "EDU")
+    assert refused("mask", *given, *masking) == problem
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("low;basic\nlow;advanced\n", "'low' has two parents, 'basic' (line 1) and 'advanced' (line 2)"),
+        ("low;basic;*\nmiddle;basic\n", "line 2 has 2 levels, the first has 3"),
+        ("low\nmiddle\n", "a hierarchy needs a level above its leaves"),
+        ("", "the hierarchy has no lines"),
+    ],
+)
+def test_a_file_that_is_no_hierarchy(people: str, write: Write, refused: Any, text: str, sentence: str) -> None:
+    write("edu.csv", text)
+    told = refused("inspect", people, "--hierarchy", "EDU=edu.csv")
+    assert told.startswith("edu.csv: ")
+    assert sentence in told

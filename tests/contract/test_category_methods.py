@@ -16,8 +16,13 @@ from rankveil.catalogue import Method
 
 SEED = "5eed0123456789abcdef5eed0123456789abcdef5eed0123456789abcdef5eed"
 HIERARCHY = [(place, place[0], "*") for place in ("na", "nb", "sa", "sb", "sc")]
-GIVEN: dict[str, dict[str, Any]] = {"distance_swap": {"d": 3}, "recode": {"level.TOWN": 1}}
+GIVEN: dict[str, dict[str, Any]] = {"distance_swap": {"d": 3}, "recode": {"level.TOWN": 1}, "sample": {"share": 0.5}}
 """What a method must be told before it can do anything."""
+LOCAL: dict[str, list[dict[str, Any]]] = {
+    "randomized_response": [{"columns": ["TOWN"], "domain": ("na", "nb", "sa", "sb", "sc", "sd")}],
+    "recode": [{"level.TOWN": 1}, {"cuts.AGE": "30,50", "cuts.GRADE": "middle"}, {"width.INCOME": 1000.0}],
+}
+"""With what a method is local that is not always so."""
 
 
 def frame(n: int = 60, *, draw: int = 4) -> pa.Table:
@@ -157,3 +162,19 @@ def test_it_can_be_audited(other: Method) -> None:
     assert not any("could not be computed" in why for why in audit.not_applicable.values()), audit.not_applicable
     assert audit["k_anonymity"] >= 1
     json.dumps(audit.to_dict(), allow_nan=False)
+
+
+def may_be_local(method: Method) -> bool:
+    return bool(method.local or method.local_with or method.locality)
+
+
+@pytest.mark.only(where=may_be_local)
+def test_where_it_is_local_a_cell_depends_on_its_own_record_alone(other: Method) -> None:
+    here, elsewhere, row = frame(), frame(draw=9), 17
+    mixed = pa.concat_tables([elsewhere.slice(0, row), here.slice(row, 1), elsewhere.slice(row + 1)])
+    for given in LOCAL.get(other.id, [{}]):
+        one, two = (rv.mask(data, other.id, seed=SEED, schema=schema(), **given) for data in (here, mixed))
+        assert one.manifest["steps"][0]["facts"]["local"] is True
+        assert list(one.changed) == list(two.changed) != []
+        for name in one.changed:
+            assert one.data[name][row].as_py() == two.data[name][row].as_py() is not None, name

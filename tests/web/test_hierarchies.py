@@ -172,3 +172,37 @@ def test_the_script_and_the_command_make_the_same_release_with_hierarchies(
     )
     assert b'"permutation_level"' in done.stdout
     assert b'"ID"' not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        ({"method": "suppress", "p-k": "4", "columns": ["BIRTHPLACE", "TOWN"]}, "(missing)"),
+        ({"method": "recode", "p-level": "1", "columns": ["TOWN"]}, "South"),
+        ({"method": "sample", "p-share": "0.5"}, "rank_swap"),
+        ({"method": "drop", "columns": ["SCHOOL"]}, "rank_swap"),
+        ({"method": "pseudonymise", "columns": ["BIRTHPLACE"]}, "BIRTHPLACE: before and after differ by 100.0 %"),
+    ],
+)
+def test_steps_for_categories_are_tried_and_undone(user: Any, step: dict[str, Any], said: str) -> None:
+    id = _with(user, _1=REGIONS)
+    user.post(f"/data/{id}/mask/step", {"method": "rank_swap", "p-p": "20"})
+    user.post(f"/data/{id}/mask/step", step)
+    column = (step.get("columns") or ["INCOME"])[0]
+    text = user.get(f"/data/{id}/mask?column={column}").text
+    assert said in text
+    assert "What it does" in text
+    assert 'class="error"' not in text
+    user.post(f"/data/{id}/mask/change", {"do": "undo"})
+    assert [each.method for each in user.bench.drafts.get(id).steps] == ["rank_swap"]
+    user.post(f"/data/{id}/mask/change", {"do": "redo"})
+    run = user.ask(f"/data/{id}/mask")
+    audit = user.ask(f"/data/{id}/audit", {"release": f"run:{run}", "measures": "permutation_level"})
+    compared = user.get(f"/runs/{audit}/files/audit.json").json()["attributes"]
+    assert ("SCHOOL" in compared) is (step["method"] != "drop")
+
+
+def test_a_step_that_leaves_no_record_complete_is_tried_all_the_same(user: Any) -> None:
+    id = _with(user, _1=REGIONS)
+    user.post(f"/data/{id}/mask/step", {"method": "suppress", "p-k": "10", "columns": ["BIRTHPLACE", "TOWN"]})
+    assert "What it does" in user.get(f"/data/{id}/mask").text

@@ -19,6 +19,8 @@ ELSEWHERE = (
     "give at least one value by the name of its column",  # the subject has a page of her own
     "a map has no one place to take",  # on a page every place has its button
     "X: a comparison that was stopped left its state here",  # a run always goes on from its own state
+    "X: the same job was stopped and left its work here",  # jobs in parts are begun by the command alone
+    "X; what was done is kept in X: the same command",
     "cluster X: name a scratch folder that all its workers see",  # the workbench works on its own machine
 )
 """How the sentences begin that no page can show."""

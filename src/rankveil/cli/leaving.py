@@ -32,8 +32,9 @@ def left_behind_notes(data: pa.Table, out: str) -> list[str]:
     }
     told = [f"{what} ({listing(names)})" for what, names in lost.items() if names]
     whole = metadata.read_table(data.schema)
-    if whole.notes or (whole.label and ending != registry.WORKBOOK_ENDING):  # there it names the sheet
-        told.append("what is said of the table as a whole")
+    sheet = whole.program == "excel" or ending == registry.WORKBOOK_ENDING  # the label is the name of the sheet
+    if whole.notes or (whole.label and not sheet):
+        told.append("label and notes of the table")
     notes = [f"{shown(out)}: cannot hold {', '.join(told)} of the original; .parquet keeps them"] if told else []
     coded = [f"{name} {_codes(each)}" for name, each in said.items() if each.has_missing_codes]
     if coded:

@@ -35,7 +35,7 @@ Array = NDArray[np.float64]
 SUBJECTS = 10_000
 """Subjects whose nearest masked record is looked for, unless more or all are asked for."""
 
-_CARRIED = 20_000
+CARRIED = 20_000
 """Records of which the earth mover's distance is computed."""
 
 _PARTS = 5
@@ -196,9 +196,7 @@ def _linkage(entry: Measure, answers: Answers, rows: NDArray[np.int64], job: Job
         "interval_method": "mean of a sample without replacement, 95 %",
         "twins_interval": share_interval(made.details["twins"], of=rows.size),
     }
-    note = (
-        f"for {rows.size} of {n} subjects, drawn by the seed, each against all masked records ({_between(interval)})"
-    )
+    note = f"for {rows.size} of {n} subjects, drawn by the seed, each against all masked records ({_between(interval)})"
     return checked(entry, Value(made.value, {**made.details, **details}, (*made.notes, note)))
 
 
@@ -212,12 +210,12 @@ def _from_samples(
     if not names:
         return {}
     given = {name: get_measure(name).bind(settings.get(name, {})) for name in names}
-    sizes = {name: given[name]["most"] if name == "propensity" else _CARRIED for name in names}
+    sizes = {name: given[name]["most"] if name == "propensity" else CARRIED for name in names}
     # a measure that draws by itself in memory draws the same here
     streams = {name: job.seed.stream("measure", name, "table") for name in names}
     sampled(job, each, {name: drawn_rows(streams[name], job.records, sizes[name]) for name in names})
     parts: list[tuple[str, int | None]] = [(name, None) for name in names]
-    if "emd" in names and job.records > _CARRIED:
+    if "emd" in names and job.records > CARRIED:
         parts += [("emd", part) for part in range(_PARTS)]
     done = each(partial(measure_sample, job, given, _ends(columns)), parts)
     made = dict(zip(parts, done, strict=True))

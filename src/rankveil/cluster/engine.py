@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from rankveil._version import __version__
 from rankveil.cluster import memory as sizes
-from rankveil.cluster import tasks
 from rankveil.cluster.addresses import Address, parse
 from rankveil.cluster.reaching import ANSWER, reached, silent
 from rankveil.errors import ClusterError, FileError, ParameterError, listing
@@ -36,6 +35,9 @@ _WITHOUT_WORKERS = 60.0
 
 _LOOK = 0.5
 """Seconds from one look at the cluster to the next while nothing arrives."""
+
+_USUAL_MEMORY = 2**31
+"""Bytes that a worker is taken to have when it does not say."""
 
 _OF_ALL = 0.8
 """The share of the memory that is left which local workers may use."""
@@ -115,27 +117,23 @@ class Engine:
             self._client.wait_for_workers(1, timeout=ANSWER)
         except TimeoutError:
             raise ClusterError(f"cluster {self.address.text}: the scheduler has no workers") from None
-        told = self._client.get_versions(packages=["rankveil"])
-        own = told["client"]["host"]["python"]
-        others = {"the scheduler": told["scheduler"], **told["workers"]}
-        for who, what in others.items():
-            python = (what or {}).get("host", {}).get("python", "?")
-            if python.split(".")[:2] != own.split(".")[:2]:
+        told = self._client.get_versions()
+        own = told["client"]["host"]["python"].split(".")[:2]
+        for who, what in {"the scheduler": told["scheduler"], **told["workers"]}.items():
+            python = what["host"]["python"].split(".")[:2]
+            if python != own:
                 raise ClusterError(
-                    f"cluster {self.address.text}: {who} runs Python {python.split(' ')[0]}, and this is "
-                    f"{own.split(' ')[0]}; all must run the same"
+                    f"cluster {self.address.text}: {who} runs Python {'.'.join(python)}, and this is "
+                    f"{'.'.join(own)}; all must run the same"
                 )
-        different = {
-            worker: what["packages"].get("rankveil") or "no rankveil"
-            for worker, what in told["workers"].items()
-            if what["packages"].get("rankveil") != __version__
-        }
+        found = self._client.run(_looking(), [])
+        different = {worker: each["version"] for worker, each in found.items() if each["version"] != __version__}
         if different:
-            shown = listing(f"{worker} has {version}" for worker, version in different.items())
+            shown = listing(f"{worker} has {version or 'none'}" for worker, version in different.items())
             raise ClusterError(f"cluster {self.address.text}: this is rankveil {__version__}, but {shown}")
-        self.workers = len(told["workers"])
+        self.workers = len(found)
         limits = [int(each["memory_limit"]) for each in self._client.scheduler_info(n_workers=-1)["workers"].values()]
-        self.memory = min((limit for limit in limits if limit), default=0) or 2**31
+        self.memory = min((limit for limit in limits if limit), default=0) or _USUAL_MEMORY
         self.check_seen(())
 
     def check_seen(self, files: Sequence[str]) -> None:
@@ -143,18 +141,14 @@ class Engine:
         token = os.path.join(self._own, f"token-{uuid.uuid4().hex}")
         with open(token, "w", encoding="ascii"):
             pass
-        looked = self._client.run(tasks.look, token, list(files))
-        for worker, found in looked.items():
+        for worker, found in self._client.run(_looking(), [token, *files]).items():
+            if not found["unseen"]:
+                continue
+            who = f"cluster {self.address.text}: the worker {worker} on {found['host']} does not see"
             if token in found["unseen"]:
-                raise ClusterError(
-                    f"cluster {self.address.text}: the worker {worker} on {found['host']} does not see {self.scratch}; "
-                    "name a scratch folder that all workers share"
-                )
-            if found["unseen"]:
-                raise ClusterError(
-                    f"cluster {self.address.text}: the worker {worker} on {found['host']} does not see "
-                    f"{listing(found['unseen'], most=2)}; the tables must lie where all workers see them"
-                )
+                raise ClusterError(f"{who} {self.scratch}; name a scratch folder that all workers share")
+            unseen = listing(found["unseen"], most=2)
+            raise ClusterError(f"{who} {unseen}; the tables must lie where all workers see them")
 
     def __call__(
         self, function: Callable[[T], R], items: Sequence[T], /, *, done: Callable[[int, R], None] | None = None
@@ -273,6 +267,25 @@ class _Watch:
             self._seen = time.monotonic()
         elif time.monotonic() - self._seen > _WITHOUT_WORKERS:
             raise ClusterError(f"all workers are gone, for {_WITHOUT_WORKERS:.0f} seconds already")
+
+
+def _looking() -> Callable[[list[str]], dict[str, Any]]:
+    """A function that tells who a worker is, and which files it does not see; workers need no rankveil for it."""
+
+    def look(files: list[str]) -> dict[str, Any]:
+        import os
+        import socket
+
+        try:
+            import rankveil
+
+            version = getattr(rankveil, "__version__", "one without a version")
+        except ImportError:
+            version = None
+        unseen = [path for path in files if not os.path.exists(path)]
+        return {"host": socket.gethostname(), "version": version, "unseen": unseen}
+
+    return look
 
 
 def _task() -> Callable[[bytes], Any]:

@@ -11,7 +11,8 @@ from rankveil.errors import ParameterError
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _UNITS |= {f"{unit}i": 2 ** (10 * power) for power, unit in enumerate("kmgt", start=1)}
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?i?)b?", re.IGNORECASE)
-_OWN_GROUP = "/sys/fs/cgroup"
+GROUP = "/sys/fs/cgroup"
+"""Where a container finds its limits."""
 
 
 def size_of(given: str | int) -> int:
@@ -39,7 +40,7 @@ def available() -> int:
     """Bytes of memory that can still be used, here or in the container that this runs in."""
     found = _free()
     with suppress(OSError, ValueError):  # no container, or one without a limit
-        limit, used = (int(_first_line(f"{_OWN_GROUP}/memory.{what}")) for what in ("max", "current"))
+        limit, used = (int(_first_line(f"{GROUP}/memory.{what}")) for what in ("max", "current"))
         found = min(found, max(limit - used, 0))
     return found
 

@@ -19,6 +19,9 @@ from rankveil.errors import ClusterError
 ANSWER = 6.0
 """Seconds that a scheduler has to answer."""
 
+_BEGIN = 3.0
+"""Seconds that one has which is just beginning, where nothing listens yet."""
+
 
 def reached(address: Address) -> Any:
     """A client of the scheduler at an address."""
@@ -52,7 +55,7 @@ def _knock(address: Address, end: float) -> None:
     """Wait until something there speaks: a scheduler greets whoever comes."""
     found = re.fullmatch(r"tcp://\[?([^\]]*?)\]?:(\d+)", address.text)
     assert found is not None
-    why = ""
+    why, start = "", time.monotonic()
     while time.monotonic() < end:
         left = max(end - time.monotonic(), 0.1)
         try:
@@ -67,6 +70,7 @@ def _knock(address: Address, end: float) -> None:
             raise _unanswered(address, f"there is no host {found[1]}") from None
         except OSError as error:
             why = (error.strerror or "").lower()
+            end = min(end, start + _BEGIN)
         with suppress(ValueError):
             time.sleep(min(0.2, end - time.monotonic()))
     raise _unanswered(address, why)

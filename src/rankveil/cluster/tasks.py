@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import platform
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -32,12 +30,3 @@ def _function(path: str) -> Callable[[Any], Any]:
             return found
     except OSError as error:
         raise FileError(f"{path}: cannot be read on {socket.gethostname()}: {error.strerror or error}") from error
-
-
-def look(token: str, files: Sequence[str] = ()) -> dict[str, Any]:
-    """Who this worker is, and which of some files it does not see."""
-    return {
-        "host": socket.gethostname(),
-        "python": platform.python_version(),
-        "unseen": [path for path in (token, *files) if not os.path.exists(path)],
-    }

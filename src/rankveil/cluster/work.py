@@ -194,8 +194,9 @@ class _Steps:
         self._shares = {name: share / total for name, share, _ in lists}
 
     def begin(self, name: str, items: int, known: int) -> None:
-        self._each = self._shares.get(name, 0.0) / items if items else 0.0
-        self._add(known * self._each)
+        share = self._shares.get(name, 0.0)
+        self._each = share / max(items, 1)
+        self._add(known * self._each if items else share)
 
     def one(self) -> None:
         self._add(self._each)

@@ -81,11 +81,11 @@ def give_back(state, order, k):
 
 
 @_njit
-def protect_stepwise(state, order, k, most):
+def protect_stepwise(state, order, k, ahead, most):
     """Each record in `order` with which fewer than k agree takes one cell after the other: the one that helps most.
 
-    That is the one after which most records agree, for its cost; then the one after which most lack one more cell.
-    Returns what was spent, and stops where that is above `most`.
+    That is the one after which most records agree, for its cost; among equals the first, or when looking `ahead` the
+    one after which most lack one more cell. Returns what was spent, and stops where that is above `most`.
     """
     spent = 0
     columns = len(state.codes)
@@ -118,7 +118,7 @@ def protect_stepwise(state, order, k, most):
                     best = j
                     continue
                 one, other = next_to[j] * state.weights[best], next_to[best] * state.weights[j]
-                if one == other:
+                if one == other and ahead:
                     one, other = second[j] * state.weights[best], second[best] * state.weights[j]
                 if one > other:
                     best = j

@@ -126,9 +126,10 @@ def improve(state, sequence, masks, prices, k, block, turn, most, groups, lists)
     n = len(state.z)
     seen = np.zeros(n, np.bool_)
     rows, kept_mask, kept_home = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    chosen = np.empty_like(masks)
     saved, at, number = 0, 0, 0
     while at < sequence.size and state.work[0] < most and state.work[1] < state.table.size // 2:
-        count, dearest, before = 0, 0, 0
+        count, dearest, before, missing = 0, 0, 0, 0
         while at < sequence.size and count < block:
             first = sequence[at]
             at += 1
@@ -140,6 +141,7 @@ def improve(state, sequence, masks, prices, k, block, turn, most, groups, lists)
                 seen[i] = True
                 before += state.cost[i]
                 dearest = max(dearest, state.cost[i])
+                missing |= state.absent[i]
                 count += 1
                 i = state.after[i]
         if before == 0:
@@ -147,10 +149,12 @@ def improve(state, sequence, masks, prices, k, block, turn, most, groups, lists)
         number += 1
         for t in range(count):
             _leave(state, rows[t])
-        upto = masks.size
-        while upto > 1 and weight_of(masks[upto - 1], state.weights) > dearest:
-            upto -= 1
-        some = _mixed(masks[:upto], state.weights, 31 * turn + number)
+        upto = 0
+        for mask in masks:  # what costs more than any of them did would not pay
+            if weight_of(mask & ~missing, state.weights) <= dearest:
+                chosen[upto] = mask
+                upto += 1
+        some = _mixed(chosen[:upto], state.weights, 31 * turn + number)
         left = construct(state, rows[:count].copy(), some, prices, k, turn % 3 == 2, groups, lists)
         now = 0
         for t in range(count):

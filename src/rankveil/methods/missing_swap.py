@@ -4,8 +4,8 @@
 >>> from rankveil.seeds import Seed
 >>> x, gone = np.array([[1.0], [2.0], [0.0]]), np.array([[False], [False], [True]])
 >>> made = missing_swap(x, gone, rng=Seed.of(1).stream("example"))
->>> made.missing.sum(), np.sort(made.values[~made.missing]), made.missing[2, 0]
-(1, array([1., 2.]), False)
+>>> made.missing.ravel(), np.sort(made.values[~made.missing])
+(array([ True, False, False]), array([1., 2.]))
 """
 
 from __future__ import annotations

@@ -122,6 +122,5 @@ def _spent(given: Mapping[str, Any]) -> float:
         epsilon = float(given["epsilon"])
     else:
         epsilon = math.log1p(given["p"] * len(given["domain"]) / (1 - given["p"])) + 1e-9 * (given["p"] > 0)
-    if epsilon == 0 or float(f"{epsilon:.6g}") >= epsilon:
-        return epsilon
-    return float(f"{epsilon:.6g}") + 10.0 ** (math.floor(math.log10(epsilon)) - 5)
+    written = float(f"{epsilon:.6g}")
+    return written if written >= epsilon else written + 10.0 ** (math.floor(math.log10(epsilon)) - 5)

@@ -35,9 +35,7 @@ def sample(
     records: int,
     *,
     share: Annotated[float | None, Range(0, 1, above=True), "which part of the records is released"] = None,
-    size: Annotated[
-        int | None, Range(1), "how many are released, instead of a share; of groups, how many groups"
-    ] = None,
+    size: Annotated[int | None, Range(1), "how many (groups, where there are groups) instead of a share"] = None,
     groups: NDArray[np.int64] | None = None,
     rng: Stream,
 ) -> Order:

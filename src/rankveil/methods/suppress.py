@@ -1,10 +1,10 @@
 """Local suppression: the fewest cells that must go so that no record is alone with its quasi-identifiers.
 
 >>> import numpy as np
->>> sexes, towns = [0.0, 0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 1.0, 1.0]
->>> made = suppress(np.column_stack([sexes, towns]), np.zeros((5, 2), dtype=bool), k=2)
->>> made.missing.astype(int).tolist(), made.counts["suppressed"].tolist()  # her town is shared, her sex there is not
-([[0, 0], [0, 0], [0, 1], [0, 0], [0, 0]], [0, 1])
+>>> sexes, towns = [0.0, 0.0, 0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 0.0, 1.0, 1.0, 1.0]
+>>> made = suppress(np.column_stack([sexes, towns]), np.zeros((6, 2), dtype=bool), k=2)
+>>> made.missing[:, 1].astype(int), made.counts["suppressed"]  # the fourth is alone; one of the first joins her
+(array([0, 1, 0, 1, 0, 0]), array([0, 2]))
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from rankveil.suppression import EVERY_SET, MOST_COLUMNS, fewest
     changes_missing=True,
     strength="k",
     survives="value-wise",
-    tells="values that are there are the original's; rare combinations of values lost some of them, so that records with "
-    "missing cells are not like the others, and leaving them out biases what is computed",
+    tells="values that are there are the original's; rare combinations of values lost some of them, so records with "
+    "missing cells are not like the others, and what is computed without them is biased",
 )
 def suppress(
     x: Array,

@@ -59,8 +59,9 @@ def top_bottom_code(
         if many:
             masked[beyond] = limit if replace == "limit" else mean(x[beyond])
         if replace == "mean" and 0 < many < _FEW:
-            values = "value was" if many == 1 else "values were"
-            notes.append(f"only {many} {values} coded at the {what}: the mean tells what it was")
+            told = "value was coded at the {}: its mean is the value itself"
+            told = told if many == 1 else "values were coded at the {}: their mean tells of each"
+            notes.append(f"only {many} {told.format(what)}")
     return Outcome(masked, {"top_coded": int(above.sum()), "bottom_coded": int(below.sum())}, tuple(notes))
 
 

@@ -1,9 +1,9 @@
 """Where the runs of a column are cut, so that each part of its range of values can be ranked by itself.
 
 Every run gives a regular sample of its codes. Some of all samples together are the *splitters*: no more than about
-`size` codes lie between two of them, whatever the data (regular sampling, Shi and Schaeffer 1992). The runs are cut at
-the splitters. A value that fills many parts of the range is a splitter itself; it gets an interval of its own, where
-the ranks are known without a look at the data.
+`interval` codes lie between two of them, whatever the data (regular sampling, Shi and Schaeffer 1992). The runs are
+cut at the splitters. A value that fills many parts of the range is a splitter itself; it gets an interval of its own,
+where the ranks are known without a look at the data.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ class Sizes:
 
 
 _COARSE = 1024
+"""A code in so many is sampled at most."""
+
 _WORTH_READING = 512
+"""Codes of a run that are read at a time."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 
 import rankveil as rv
 from rankveil import dates
-from rankveil.errors import NotApplicableError
+from rankveil.errors import NotApplicableError, PairError
 from rankveil.moments import mean
 from rankveil.report.audits import Marginal
 from rankveil.report.chart import Chart
@@ -105,13 +106,19 @@ def _levels(sample: Table, release: rv.Release) -> dict[str, float]:
     """The permutation level of each attribute; empty where masked records do not derive from original ones."""
     if not release.changed or release.manifest["mapping"] == "none":
         return {}
-    audit = rv.audit(
-        sample,
-        _again(release.data, sample),
-        measures=("permutation_level",),
-        columns=tuple(release.changed),
-        secret=release.secret,
-    )
+    names, masked = tuple(release.changed), _again(release.data, sample)
+    try:
+        return _moved(sample, masked, names, release)
+    except PairError:  # no record has all columns any more, after cells were suppressed: then one by one
+        found: dict[str, float] = {}
+        for name in names:
+            with suppress(PairError):
+                found |= _moved(sample, masked, (name,), release)
+        return found
+
+
+def _moved(sample: Table, masked: Table, names: tuple[str, ...], release: rv.Release) -> dict[str, float]:
+    audit = rv.audit(sample, masked, measures=("permutation_level",), columns=names, secret=release.secret)
     try:
         audit["permutation_level"]
     except NotApplicableError:

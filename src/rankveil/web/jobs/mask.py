@@ -7,7 +7,7 @@ from typing import Any
 
 import rankveil as rv
 from rankveil import files
-from rankveil.errors import RankveilError
+from rankveil.errors import RankveilError, listing
 from rankveil.table import Table
 from rankveil.web import repeat
 from rankveil.web.declared import Declared
@@ -85,9 +85,12 @@ def mask_table(job: Job) -> None:
 def _hierarchies(job: Job, declared: Declared) -> dict[str, dict[str, Any]]:
     """The hierarchies that were used, each once, for the folder in which the release is made again."""
     folder, made = job.sources.folder(job.source(job.run.source)), {}
-    for kept in declared.released.hierarchies.values():
+    used = declared.released.hierarchies
+    for kept in used.values():
+        columns = [name for name, other in used.items() if other == kept]
         write_bytes(job.folder / kept.file, (folder / kept.file).read_bytes())
-        made[kept.file] = output("A hierarchy", kept.name, private=True, text="groups of categories, as you gave it")
+        title = f"The hierarchy of {listing(columns)}"
+        made[kept.file] = output(title, kept.name, private=True, text="groups of categories, as you gave it")
     return made
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import rankveil as rv
-from rankveil.errors import FileError
+from rankveil.errors import FileError, listing
 from rankveil.manifest import fingerprint
 from rankveil.table import Table
 from rankveil.web import repeat
@@ -44,13 +44,16 @@ def pair_of(job: Job) -> Pair:
     first = job.original()
     release = _of_workspace(job) if job.run.release is not None else _made_elsewhere(job, first.table)
     columns = tuple(job.run.settings.get("columns") or ()) or None
+    notes = [*first.notes, *release.opened.notes, *release.notes]
+    if columns is None and job.run.release is not None:
+        columns = _not_dropped(first.table, release.opened.table, notes)
     told = [*release.told, "--columns", ",".join(columns)] if columns else release.told
     source, flags = job.source(job.run.source), repeat.flags_of_whole(Declared.of(job.run.declared))
     return Pair(
         first.table,
         release.opened.table,
         {"columns": columns, **release.matching},
-        [*first.notes, *release.opened.notes, *release.notes],
+        notes,
         ["rankveil", job.run.kind, source.name, release.name, *told, *flags],
     )
 
@@ -68,6 +71,16 @@ def _of_workspace(job: Job) -> _Release:
     if content["mapping"] == "reordered":
         return _Release(names.masked, opened, {"secret": _secret(folder)}, ["--secret", names.secret], [])
     return _Release(names.masked, opened, {}, [], [])
+
+
+def _not_dropped(original: Table, masked: Table, notes: list[str]) -> tuple[str, ...] | None:
+    """The columns to compare where the plan dropped some of those that would be; None for all."""
+    names = original.usable()
+    dropped = [name for name in names if name not in masked.names]
+    if not dropped:
+        return None
+    notes.append(f"dropped by the plan, so not compared: {listing(dropped, most=10)}")
+    return tuple(name for name in names if name in masked.names) or None
 
 
 def _made_elsewhere(job: Job, original: Table) -> _Release:

@@ -100,6 +100,7 @@ def release_page(bench: Bench, run: Run, *, error: str | None = None) -> HTMLRes
         + [each for each in reports if each[2]["private"]],
         about=about,
         verdicts=[(other, bench.runs.result(other)["content"]) for other in about if other.status == "done"],
+        hierarchies=bool(run.declared.get("hierarchies")),
         script=bench.runs.text(run, "repeat.py"),
         criteria=CRITERIA,
     )

@@ -1,0 +1,80 @@
+"""Workers and tables for the tests of this room."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rankveil import cluster
+
+Write = Callable[..., tuple[Path, Path]]
+
+
+@pytest.fixture(scope="session")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Two local workers."""
+    with cluster.open("local:2", scratch=tmp_path_factory.mktemp("scratch")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The same by the address of a scheduler: a LocalCluster of Dask's own, of two processes."""
+    from distributed import LocalCluster
+
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=logging.CRITICAL
+        ) as made,
+        cluster.open(made.scheduler_address, scratch=tmp_path_factory.mktemp("shared")) as opened,
+    ):
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def tied() -> Callable[..., tuple[Any, Any]]:
+    """An original and a masked table with ties of every kind."""
+
+    def made(n: int, seed: int = 0) -> tuple[Any, Any]:
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=(n, 5)) @ (np.eye(5) + 0.4)
+        x[:, 1] = np.round(x[:, 1], 1)
+        x[:, 2] = rng.integers(0, 4, n)
+        x[: n // 3, 3] = 0.0
+        y = x + 0.4 * rng.normal(size=x.shape)
+        y[:, 1], y[:, 2] = np.round(y[:, 1], 1), np.round(y[:, 2])
+        y[n // 4 : n // 2, 3] = 0.0
+        return x, y
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def each() -> Callable[..., list[Any]]:
+    """An engine without any workers."""
+    return lambda function, items: [function(item) for item in items]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Two tables as Parquet folders of so many rows a file; the masked one is cut elsewhere."""
+
+    def made(x: Any, y: Any, *, rows: int) -> tuple[Path, Path]:
+        folders = []
+        for side, table, step in (("original", x, rows), ("masked", y, max(rows // 2 + 1, 1))):
+            folder = tmp_path / f"{side}-{rows}"
+            folder.mkdir()
+            folders.append(folder)
+            whole = pa.table({f"V{j}": table[:, j] for j in range(table.shape[1])})
+            for start in range(0, len(table), step):
+                pq.write_table(whole.slice(start, step), folder / f"part-{start:06d}.parquet")
+        return folders[0], folders[1]
+
+    return made
