@@ -64,8 +64,23 @@ def given_to(method: catalogue.Method) -> dict[str, Any]:
     return {name: fitting[name] for name, parameter in method.parameters.items() if parameter.required}
 
 
-@pytest.mark.parametrize("method", list(catalogue.methods().values()), ids=lambda method: method.id)
-def test_every_method_works_in_a_pipeline(method: catalogue.Method) -> None:
+def fits(method: catalogue.Method) -> bool:
+    """Whether it makes an array of numbers of one, row for row and column for column."""
+    others = method.leaves_out or method.relabels or method.works_on == "names" or method.role is not None
+    return "numeric" in method.kinds and not others
+
+
+@pytest.mark.parametrize(
+    "method", [method for method in catalogue.methods().values() if not fits(method)], ids=lambda method: method.id
+)
+def test_what_does_not_fit_a_pipeline_is_refused(method: catalogue.Method) -> None:
+    with pytest.raises(rv.RankveilError, match=rf"\b{method.id}\b") as caught:
+        rv.Masker(method.id, seed=5, **given_to(method)).fit_transform(X)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("method", list(filter(fits, catalogue.methods().values())), ids=lambda method: method.id)
+def test_every_other_method_works_in_a_pipeline(method: catalogue.Method) -> None:
     given = given_to(method)
     if method.reproducible_with:
         given[method.reproducible_with] = True

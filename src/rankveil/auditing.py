@@ -155,12 +155,9 @@ class Audit:
     def pictures(self) -> AuditPictures:
         """What the figures of a page are drawn from."""
         from rankveil.report.audits import AuditPictures
+        from rankveil.report.pictures import pictures_of
 
-        if self.pair is None:
-            return AuditPictures()
-        view = self.pair.whole
-        marginals = {name: (view.x[:, j], view.y[:, j]) for j, name in enumerate(self.attributes)}
-        return AuditPictures(self.rank_changes(), marginals, (view.correlation_x, view.correlation_y))
+        return AuditPictures() if self.pair is None else pictures_of(self.pair, levels=self.rank_changes())
 
     def rank_changes(self) -> dict[str, Array]:
         """For each attribute how many ranks its records moved; empty without a mapping."""

@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from rankveil.categories import Categories
 from rankveil.errors import PairError, listing
 from rankveil.linkage import Linker
-from rankveil.categories import Categories
 from rankveil.matching import (
     Domains,
     Known,
@@ -33,6 +33,9 @@ from rankveil.views import Column, Side, View
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 Mapping_ = Literal["rows", "key", "secret", "none"]
+
+
+_NONE_COMPLETE = "no record is complete in all the columns; choose others with --columns"
 
 
 @dataclass(eq=False, repr=False)
@@ -58,12 +61,15 @@ class Pair:
     """What the values of each column stand for; None for numbers."""
     known: tuple[Known, Known] = (Known(), Known())
     """What given roles say of all records of the original and of the masked table."""
+    temporal: tuple[Any, ...] = ()
+    """The type of each column of dates or times; None for others."""
     everything: tuple[Array, Array] | None = None
     """All records of both tables, complete or not, where they do not correspond."""
 
     def __post_init__(self) -> None:
         self.kinds = self.kinds or ("numeric",) * len(self.names)
         self.categories = self.categories or (None,) * len(self.names)
+        self.temporal = self.temporal or (None,) * len(self.names)
         self._parts: dict[tuple[str, ...], Pair] = {}
 
     def __len__(self) -> int:
@@ -80,12 +86,12 @@ class Pair:
 
     def _part(self, places: list[int]) -> Pair:
         names, kinds = (tuple(each[j] for j in places) for each in (self.names, self.kinds))
-        categories = tuple(self.categories[j] for j in places)
+        categories, temporal = (tuple(each[j] for j in places) for each in (self.categories, self.temporal))
         if self.everything is not None:
             x, y = (np.asfortranarray(each[:, places]) for each in self.everything)
             rows_x, rows_y = np.arange(len(x)), np.arange(len(y))
             made = _unpaired(names, x, y, rows_x, rows_y, seed=self.seed, notes=[], by=self.by, known=self.known)
-            return replace(made, kinds=kinds, categories=categories)
+            return replace(made, kinds=kinds, categories=categories, temporal=temporal)
         return replace(
             self,
             names=names,
@@ -93,6 +99,7 @@ class Pair:
             y=np.asfortranarray(self.y[:, places]),
             kinds=kinds,
             categories=categories,
+            temporal=temporal,
             notes=[],
             beside=None if self.beside is None else self.beside.of_kinds(tuple(dict.fromkeys(kinds))),
         )
@@ -107,6 +114,13 @@ class Pair:
     def complete(self) -> NDArray[np.bool_]:
         """Which rows have every value on both sides."""
         return np.asarray(~(np.isnan(self.x) | np.isnan(self.y)).any(axis=1))
+
+    @property
+    def linkable(self) -> View:
+        """The records that are complete in all columns, of which there must be some."""
+        if not self.complete.any():
+            raise PairError(_NONE_COMPLETE)
+        return self.table
 
     @cached_property
     def table(self) -> View:
@@ -168,7 +182,7 @@ class Pair:
         ours, theirs = by.original[original] == code, by.masked[masked] == code
         parts = x[ours], y[theirs], original[ours], masked[theirs]
         made = _unpaired(self.names, *parts, seed=self.seed, notes=[], known=self.known)
-        return replace(made, kinds=self.kinds, categories=self.categories, everything=None)
+        return replace(made, kinds=self.kinds, categories=self.categories, temporal=self.temporal, everything=None)
 
     def _view(self, columns: slice, rows: NDArray[np.bool_]) -> View:
         x, y = self.x[:, columns], self.y[:, columns]
@@ -195,7 +209,6 @@ class Pair:
             paired=self.mapping != "none" if paired is None else paired,
             seed=self.seed,
         )
-
 
     def _weight(self, side: int, rows: Rows) -> Array | None:
         survey = self.known[side].survey
@@ -237,6 +250,7 @@ def pair(
     what: dict[str, Any] = {
         "kinds": tuple(original.cells(name).kind for name in names),
         "categories": shared,
+        "temporal": tuple(original.cells(name).temporal for name in names),
         "known": known_of(original, masked),
     }
     notes += _said_of_rankings(names, shared)
@@ -273,8 +287,8 @@ def pair(
         what["known"] = (first, replace(second, survey=weight))
     made = Pair(names, x, _rows(y, rows_y), rows_x, rows_y, how, seed, notes, by=grouped, beside=beside, **what)
     incomplete = len(made) - int(made.complete.sum())
-    if incomplete == len(made):
-        raise PairError("no record is complete in all the columns; choose others with --columns")
+    if not any(len(column) for column in made.columns):
+        raise PairError(_NONE_COMPLETE)
     if incomplete:
         notes.append(f"{incomplete} of {len(made)} records have missing values, left out where those are needed")
     return made

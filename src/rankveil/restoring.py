@@ -211,6 +211,7 @@ def _merged(
         mask: Any = nw.from_native(pa.chunked_array([pa.array(keep)]), series_only=True)
     else:
         listed = pa.types.is_string(fresh.type) or pa.types.is_temporal(fresh.type) or pa.types.is_boolean(fresh.type)
+        listed = listed or (fresh.null_count > 0 and backend.is_polars())  # numpy's missing number is none of polars'
         data = fresh.to_pylist() if listed else fresh.to_numpy(zero_copy_only=False)
         made = nw.new_series(original.name, data, backend=backend)
         mask = nw.new_series(original.name, keep, backend=backend)

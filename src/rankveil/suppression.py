@@ -157,31 +157,28 @@ class _Search:
 
     def best(self) -> Codes:
         """The best way, improved."""
-        ways = [self.constructed(self.masks, self.prices), self.one_set(), self.greedy()]
+        ways = [self.constructed(), self.one_set(), self.greedy()]
         return self.improved(min(ways, key=self.cost))
 
     def cost(self, masks: Codes) -> int:
         """What the cells weigh."""
         return int(_worth(masks, self.weights).sum())
 
-    def constructed(self, masks: Codes, prices: Codes) -> Codes:
+    def constructed(self) -> Codes:
         """From the cheapest sets of columns to the dearest, the largest classes first."""
         state = self.loops.begin(self.z, self.absent, self.weights)
-        self.loops.construct(state, self.rows, masks, prices, self.k, False, self.groups, self.lists)
-        made: Codes = state.mask.copy()
-        return made
+        self.loops.construct(state, self.rows, self.masks, self.prices, self.k, False, self.groups, self.lists)
+        return self._safe(state.mask)
 
     def one_set(self) -> Codes:
         """The same set of columns in all records that are too few, and everything in those that still are (as ARX)."""
         state = self.loops.begin(self.z, self.absent, self.weights)
-        few = np.flatnonzero(frequencies(self.codes, np.zeros(self.codes.shape, dtype=bool), missing="own") < self.k)
-        covered = self.loops.covered(state, few, self.masks, self.k, self.groups)
-        cost = covered * _worth(self.masks, self.weights) + (few.size - covered) * self.full
-        # missing cells cost nothing, and those who are still too few may need others: a few sets are tried
-        tried = self.masks[np.argsort(cost, kind="stable")[: np.clip(_TRIED // len(self.z), 1, 64)]]
-        sets = (np.unique([0, one, self.masks[-1]]) for one in tried)
-        ways = (self.constructed(each[np.argsort(_worth(each, self.weights))], self.prices[-1:]) for each in sets)
-        return min(ways, key=self.cost)
+        few = frequencies(self.codes, np.zeros(self.codes.shape, dtype=bool), missing="own") < self.k
+        covered = self.loops.covered(state, np.flatnonzero(few), self.masks, self.k, self.groups)
+        cost = covered * _worth(self.masks, self.weights) + (np.count_nonzero(few) - covered) * self.full
+        # missing cells cost nothing, and those who are still too few may need others: several sets are tried
+        tried = self.masks[np.argsort(cost, kind="stable")[: np.clip(_TRIED // len(few), 1, 64)]]
+        return min((self._safe(np.where(few, one, 0)) for one in tried), key=self.cost)
 
     def greedy(self) -> Codes:
         """In rounds, each record that is too few loses the cell after which most are like it, for its weight."""
@@ -204,9 +201,12 @@ class _Search:
             few, chosen = few[left], chosen[left]
             keys[few] ^= self.z[few, chosen]
             masks[few] |= np.int64(1) << chosen
-        # those without any value may still be too few
-        cells, _ = made_safe(self.codes, _bits(masks, self.weights.size), k=self.k, missing="own")
-        return _sets(cells)
+        return self._safe(masks)
+
+    def _safe(self, masks: Codes) -> Codes:
+        """With everything in those who are still too few."""
+        cells = _bits(masks, self.weights.size) & (self.codes >= 0)
+        return _sets(made_safe(self.codes, cells, k=self.k, missing="own")[0])
 
     def improved(self, masks: Codes) -> Codes:
         """Made anew in parts, as long as that saves something."""

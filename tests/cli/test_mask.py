@@ -237,7 +237,7 @@ NEEDS = {
     "pseudonymise": ("--columns", "X1"),
     "randomized_response": ("--kind", "X1=nominal", "--columns", "X1"),
     "recode": ("--set", "width=50"),
-    "sample": ("--set", "records=20"),
+    "sample": ("--set", "size=20"),
     "suppress": ("--role", "X1=quasi-identifier"),
 }
 """What a method must be told beside the parameters that it always needs."""

@@ -137,6 +137,7 @@ def test_an_address_instead_of_a_verb(here: Path, capsys: pytest.CaptureFixture[
         (["attack", *PAIR, "--links", ADDRESS], "postgresql://u:***@127.0.0.1:1/db?table=t: there is no connection"),
         (["verify", "masked.csv", "--record", "X1=1", "--manifest", ADDRESS], "t: the manifest cannot be an address"),
         (["compare", *WORDS["compare"], "--state", ADDRESS], "t: the state cannot be an address"),
+        (["audit", *PAIR, "--scratch", ADDRESS], "t: the scratch folder cannot be an address; give the name of a fol"),
         (["demo", "-o", ADDRESS], "t: the folder cannot be an address; give the name of a folder"),
     ],
 )

@@ -120,7 +120,7 @@ def test_audit(example: Path, run: Any) -> None:
     why = {"ci_overlap": "target", "ml_efficacy": "target"}
     why |= dict.fromkeys(("k_anonymity", "sample_uniques", "t_closeness"), "quasi-identifier")
     why |= dict.fromkeys(("l_diversity", "entropy_l_diversity", "recursive_l_diversity"), "quasi-identifier")
-    why |= dict.fromkeys(("contingency", "cramers_v", "total_variation"), "it takes ordinal and nominal columns")
+    why |= dict.fromkeys(("contingency", "cramers_v", "total_variation"), "ordinal or nominal")
     why |= {"population_risk": "quasi-identifier"}
     assert set(found["not_applicable"]) == set(why)
     for name, reason in why.items():

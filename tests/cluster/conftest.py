@@ -25,17 +25,31 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def dask(local_cluster: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The same by the address of a scheduler: a LocalCluster of Dask's own, of two processes."""
-    from distributed import LocalCluster
-
     with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=logging.CRITICAL
-        ) as made,
+        local_cluster(workers=2) as made,
         cluster.open(made.scheduler_address, scratch=tmp_path_factory.mktemp("shared")) as opened,
     ):
         yield opened
+
+
+@pytest.fixture(scope="session")
+def local_cluster() -> Callable[..., Any]:
+    """A LocalCluster of Dask's own, without pages, whose port others may have."""
+    from distributed import LocalCluster
+
+    def made(*, workers: int) -> Any:
+        return LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
+            silence_logs=logging.CRITICAL,
+        )
+
+    return made
 
 
 @pytest.fixture(scope="session")

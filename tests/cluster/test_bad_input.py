@@ -76,6 +76,12 @@ def test_values_that_have_no_place(value: float, what: str, refused: Any, tied: 
     refused(*write(x, y, rows=20), TableError, rf"masked-20: column V2: {what} values \(the first in row 34\)")
 
 
+def test_whole_numbers_that_are_too_long(refused: Any, tmp_path: Path) -> None:
+    path = tmp_path / "long.parquet"
+    pq.write_table(pa.table({"ID": [1, 2**53, 3], "A": [1, 2, 3]}), path)
+    refused(path, path, TableError, r"column ID: whole numbers beyond 2\^53 \(the first in row 2\)")
+
+
 def test_paths_that_are_no_parquet(refused: Any, tied: Any, write: Any, tmp_path: Path) -> None:
     original, _ = write(*tied(20), rows=20)
     text = tmp_path / "masked.csv"
@@ -149,7 +155,7 @@ def test_a_release_that_was_reordered_is_refused(files: Tables, capsys: pytest.C
     assert "its rows were reordered, as its manifest says" in capsys.readouterr().err
 
 
-def test_control_c_keeps_what_is_done_and_ends_the_workers(files: Tables) -> None:
+def test_control_c_keeps_what_is_done_and_ends_the_workers(files: Tables, capsys: pytest.CaptureFixture[str]) -> None:
     words = [sys.executable, "-m", "rankveil", "audit", files.original, files.masked, "--cluster", "local:1"]
     words += ["--scratch", files.scratch, "--measures", "cm2,rank_linkage", "--json"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -168,8 +174,9 @@ def test_control_c_keeps_what_is_done_and_ends_the_workers(files: Tables) -> Non
     assert not [worker for worker in workers if worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE]
     [kept] = os.listdir(files.scratch)
     assert kept in err
-    done = subprocess.run([*words, "--resume"], capture_output=True, text=True, timeout=120, check=True)
-    made = json.loads(done.stdout)
+    capsys.readouterr()
+    assert main([*words[3:], "--resume"]) == 0
+    made = json.loads(capsys.readouterr().out)
     assert "what an earlier run had done was taken up" in made["notes"]
     memory = rv.audit(files.original, files.masked, measures=["cm2", "rank_linkage"])
     for name in memory.values:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import socket
 import ssl
@@ -163,13 +162,11 @@ def test_a_place_without_a_scheduler_is_an_error_soon(tmp_path: Path) -> None:
     assert time.monotonic() - start < 10
 
 
-def test_workers_that_cannot_do_the_work_are_named(tmp_path: Path) -> None:
-    from distributed import LocalCluster
-
+def test_workers_that_cannot_do_the_work_are_named(local_cluster: Any, tmp_path: Path) -> None:
     other = tmp_path / "other" / "rankveil"  # a worker's own, another version
     other.mkdir(parents=True)
     (other / "__init__.py").write_text('__version__ = "0.0.1"\n')
-    with LocalCluster(n_workers=0, processes=True, dashboard_address=None, silence_logs=logging.CRITICAL) as made:
+    with local_cluster(workers=0) as made:
         command = [sys.executable, "-m", "dask", "worker", made.scheduler_address, "--no-nanny", "--no-dashboard"]
         environment = {**os.environ, "PYTHONPATH": str(other.parent)}
         quiet = subprocess.DEVNULL

@@ -16,7 +16,12 @@ from rankveil.catalogue import Method
 
 SEED = "5eed0123456789abcdef5eed0123456789abcdef5eed0123456789abcdef5eed"
 HIERARCHY = [(place, place[0], "*") for place in ("na", "nb", "sa", "sb", "sc")]
-GIVEN: dict[str, dict[str, Any]] = {"distance_swap": {"d": 3}, "recode": {"level.TOWN": 1}, "sample": {"share": 0.5}}
+GIVEN: dict[str, dict[str, Any]] = {
+    "distance_swap": {"d": 3},
+    "recode": {"level.TOWN": 1},
+    "sample": {"share": 0.5},
+    "suppress": {"k": 2},  # with more, no age of these few records is left to measure
+}
 """What a method must be told before it can do anything."""
 LOCAL: dict[str, list[dict[str, Any]]] = {
     "randomized_response": [{"columns": ["TOWN"], "domain": ("na", "nb", "sa", "sb", "sc", "sd")}],
@@ -105,7 +110,9 @@ def test_the_manifest_is_json_and_tells_no_secret(other: Method) -> None:
 def test_libraries_agree(other: Method, kind: str) -> None:
     data = frame()
     if kind == "csv":  # every cell as text, missing ones empty
-        texts = {name: ["" if cell is None else str(cell) for cell in data[name].to_pylist()] for name in data.schema.names}
+        texts = {
+            name: ["" if cell is None else str(cell) for cell in data[name].to_pylist()] for name in data.schema.names
+        }
         converted: Any = pa.table(texts)
     else:
         converted = data.to_pandas() if kind == "pandas" else __import__("polars").from_arrow(data)
@@ -142,13 +149,14 @@ def test_columns_of_groups_stay_the_same_within_a_group(other: Method) -> None:
 def test_one_record_and_constant_columns_give_a_release_or_a_clear_refusal(other: Method) -> None:
     whole = frame()
     for data in (whole.slice(0, 1), pa.concat_tables([whole.slice(0, 1)] * 4)):
+        said = ""
         try:
             made = release(other, data)
         except rv.RankveilError as error:
-            assert len(str(error)) > 10
-            assert "\n" not in str(error)
+            said = str(error)
         else:
             json.loads(made.manifest.to_json())
+        assert not said or (len(said) > 10 and "\n" not in said)
 
 
 def test_it_can_be_audited(other: Method) -> None:

@@ -41,8 +41,8 @@ def test_no_password_in_anything_that_is_written(
     original, released, links = (people(name, blanks=blanks) for name in ("people", "released", "links"))
     pair = [original, released, "--key", "ID", "--columns", "AGE,PAY"]
     masking = ["mask", original, "--method", "rank_swap", "--role", "ID=identifier", "--publish", "permutation_level"]
-    compared = ["compare", original, "--columns", "AGE,PAY", "--methods", "rank_swap", "--at", "level=0.1"]
-    compared += ["--utility", "um", "--replicates", "1", "--workers", "1"]
+    compared = ["compare", original, "--columns", "AGE,PAY", "--methods", "rank_swap", "--sweep"]
+    compared += ["--utility", "um", "--replicates", "1", "--workers", "1", "--points", "3", "--pick", "rank_swap=10"]
     said: dict[str, str] = {}
     for name, words in {
         "inspect": ["inspect", original],

@@ -348,6 +348,17 @@ def test_nothing_of_a_release_names_what_was_hidden(library: str) -> None:
     assert listed == ["cook"] * 50 + ["baker"] * 30 + ["other"] * 20
 
 
+def test_what_a_file_says_of_labels_goes_with_the_labels() -> None:
+    field = pa.field("JOB", pa.string(), metadata={"labels": "cook duke", "title": "Occupation"})
+    data = pa.table([pa.array(["cook"] * 9 + ["duke"])], schema=pa.schema([field]))
+    hidden = rv.mask(data, "recode", seed=1, **{"rare.JOB": 20}).data
+    assert set(hidden["JOB"].to_pylist()) == {"cook", "other"}
+    assert "duke" not in str(hidden.schema.field("JOB").metadata)
+    for method, given_ in (("recode", {"rare.JOB": 5}), ("pram", {})):
+        kept = rv.mask(data, method, seed=1, **given_).data
+        assert kept.schema.field("JOB").metadata == field.metadata
+
+
 @pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])
 def test_markers_of_missing_cells_stay_categories(library: str) -> None:
     words = ["cook"] * 6 + ["duke", "refused", None, "refused"]

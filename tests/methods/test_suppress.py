@@ -315,7 +315,7 @@ def test_columns_that_tell_neighbours_apart() -> None:
 def test_every_way_reaches_k_and_an_improvement_costs_no_more(drawn: tuple[Any, int]) -> None:
     codes, k = drawn
     search = _Search(codes, k, np.array([3, 1, 2, 5], dtype=np.int64)[: codes.shape[1]])
-    for masks in (search.constructed(search.masks, search.prices), search.one_set(), search.greedy()):
+    for masks in (search.constructed(), search.one_set(), search.greedy()):
         for made in (masks, search.improved(masks)):
             flags = (made[:, None] >> np.arange(codes.shape[1]) & 1).astype(bool)
             assert not np.any(flags & (codes < 0))

@@ -178,7 +178,12 @@ def test_missing_values_are_counted() -> None:
     assert both.table.original.tolist() == [0, 3]
     assert [view.original.tolist() for view in both.columns] == [[0, 2, 3], [0, 1, 3]]
     lost = pa.table({"a": [None, 1.0], "b": [1.0, None]})
-    assert "no record is complete" in refused(lost, lost)
+    made = rv.audit(lost, lost, measures=["cm2", "permutation_level"])
+    assert "no record has the values" in made.not_applicable["cm2"]
+    assert made["permutation_level"] == 0.0  # every column on its own records
+    for together in (rv.attack, rv.certify):
+        with pytest.raises(rv.PairError, match="no record is complete"):
+            together(lost, lost)
 
 
 def test_views_rank_what_is_there() -> None:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rankveil.cli.addresses import refuse_address
 from rankveil.cli.failures import Stopped
 from rankveil.cli.options import Matching, Reading
 from rankveil.errors import ParameterError
@@ -60,6 +61,8 @@ def place_of(
     from rankveil.cli.tables import corresponds, declared_schema
     from rankveil.cluster.places import place_for
 
+    if clustering.scratch is not None:
+        refuse_address(clustering.scratch, "scratch folder", wanted="folder")
     how: dict[str, Any] = {
         **use,
         "columns": reading.chosen,
@@ -72,6 +75,8 @@ def place_of(
     versions = list(masked) if len(masked) > 1 else masked[0]
     cluster, notes = place_for(original, versions, clustering.cluster, how)
     if cluster is None:
+        if clustering.resume:
+            raise ParameterError("--resume takes up work in parts: say where, as with --cluster local")
         return Place(None, {}, notes)
     assert isinstance(cluster, str)
     if not matching.no_mapping and os.path.exists(masked[0]) and not corresponds(masked[0], _records(masked[0]), notes):

@@ -84,8 +84,8 @@ def demo(
     chosen = Seed.of(seed)
     made_folder = folder_for(out)
     try:
-        names = ("original.csv", "masked.csv", "masked.csv.manifest.json", "masked.csv.secret.json", "report.html")
-        names += ("region.csv",)
+        names = ["original.csv", "masked.csv", "masked.csv.manifest.json", "masked.csv.secret.json", "report.html"]
+        names.append("region.csv")
         paths = {name: os.path.join(out, name) for name in names}
         check_outputs(paths, {})
         with watching("masking and attacking", quiet=as_json) as progress:

@@ -187,7 +187,8 @@ class Engine:
 
         names = [f"{name_of(function)}-{uuid.uuid4().hex}-{place}" for place in range(len(items))]
         packed = [cloudpickle.dumps((__version__, path, item)) for item in items]
-        futures: list[Any] = self._client.map(_task(), packed, key=names, pure=False)
+        with _by_wire():
+            futures: list[Any] = self._client.map(_task(), packed, key=names, pure=False)
         return futures
 
     def _collected(self, futures: list[Any], done: Callable[[int, Any], None] | None) -> list[Any]:
@@ -205,7 +206,9 @@ class Engine:
             for place in places:
                 if futures[place].status != "finished":
                     self._failed(futures[place])
-            for place, result in zip(places, self._client.gather([futures[p] for p in places]), strict=True):
+            with _by_wire():
+                arrived = self._client.gather([futures[place] for place in places])
+            for place, result in zip(places, arrived, strict=True):
                 results[place] = result
                 if done is not None:
                     done(place, result)
@@ -226,10 +229,7 @@ class Engine:
     @contextmanager
     def _said_of_loss(self) -> Iterator[None]:
         """Whatever the loss of a scheduler or of workers looks like, as one sentence."""
-        from concurrent.futures import CancelledError
-
         from distributed import KilledWorker
-        from distributed.comm.core import CommClosedError
 
         try:
             with silent():
@@ -244,12 +244,26 @@ class Engine:
             raise ClusterError(
                 f"the task {str(error.task).partition('-')[0]} ended one worker after another: it takes {why}"
             ) from None
-        except (_LostError, CommClosedError, CancelledError) as error:
+        except _LostError as error:
             raise ClusterError(f"cluster {self.address.text}: the connection to the scheduler was lost") from error
 
 
 class _LostError(Exception):
-    """A task was cancelled, but not by us."""
+    """A task was cancelled, but not by us, or the scheduler does not listen."""
+
+
+@contextmanager
+def _by_wire() -> Iterator[None]:
+    """Something that is said to the scheduler: what goes wrong with that is its loss."""
+    from concurrent.futures import CancelledError
+
+    from distributed.client import ClosedClientError
+    from distributed.comm.core import CommClosedError
+
+    try:
+        yield
+    except (OSError, CommClosedError, CancelledError, ClosedClientError) as error:
+        raise _LostError from error
 
 
 class _Watch:
@@ -273,13 +287,12 @@ def _looking() -> Callable[[list[str]], dict[str, Any]]:
     """A function that tells who a worker is, and which files it does not see; workers need no rankveil for it."""
 
     def look(files: list[str]) -> dict[str, Any]:
+        import importlib
         import os
         import socket
 
         try:
-            import rankveil
-
-            version = getattr(rankveil, "__version__", "one without a version")
+            version = getattr(importlib.import_module("rankveil"), "__version__", "one without a version")
         except ImportError:
             version = None
         unseen = [path for path in files if not os.path.exists(path)]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rankveil import metadata
 from rankveil.cluster import memory
+from rankveil.columns import EXACT
 from rankveil.errors import FileError, PairError, ParameterError, TableError, listing, suggestion
 from rankveil.partitions.parquet import Source, check_aligned, survey
 from rankveil.table import UNMASKED_ROLES, Schema, listed
@@ -36,17 +37,20 @@ _OF_FREE = 0.8
 class Checked(Source):
     """A source whose numbers are looked at as they are read: one that is missing or infinite has no place here."""
 
+    long: frozenset[str] = frozenset()
+    """Columns of whole numbers that may be longer than floating-point numbers are exact."""
+
     def read(self, columns: Sequence[str], start: int, stop: int) -> list[Array]:
         """As a source does; a value that is no finite number is an error."""
         found = super().read(columns, start, stop)
         for name, values in zip(columns, found, strict=True):
-            finite = np.isfinite(values)
-            if not finite.all():
-                row = int(np.flatnonzero(~finite)[0])
-                what = "missing" if np.isnan(values[row]) else "infinite"
+            good = np.abs(values) < EXACT if name in self.long else np.isfinite(values)
+            if not good.all():
+                row = int(np.flatnonzero(~good)[0])
+                what = "missing values" if np.isnan(values[row]) else "infinite values"
                 raise TableError(
-                    f"{self.path}: column {name}: {what} values (the first in row {start + row + 1}), which a cluster "
-                    "does not measure; leave the column out with --columns"
+                    f"{self.path}: column {name}: {'whole numbers beyond 2^53' if name in self.long else what} (the "
+                    f"first in row {start + row + 1}), which a cluster does not measure; leave it out with --columns"
                 )
         return found
 
@@ -101,11 +105,12 @@ def open_tables(
             raise ParameterError(
                 f"{path}: on a cluster tables are Parquet files or folders of them, given by their paths"
             )
-    first, second = (_checked(survey(os.path.abspath(os.fspath(path)))) for path in (original, masked))
+    (first, fields_x), (second, fields_y) = map(_opened, (original, masked))
     schema = schema or Schema()
     schema.check(first.names)
     _refuse_declarations(schema)
-    left_x, left_y = _left_out(first, schema), _left_out(second, schema.only(second.names))
+    left_x = _left_out(first, fields_x, schema)
+    left_y = _left_out(second, fields_y, schema.only(second.names))
     notes: list[str] = []
     names = _chosen(first, second, columns, left_x, left_y, notes)
     check_aligned(first, second, names)
@@ -114,8 +119,15 @@ def open_tables(
     return Tables(first, second, names, tuple(notes))
 
 
-def _checked(source: Source) -> Checked:
-    return Checked(source.path, source.files, source.names, source.gaps)
+def _opened(path: str | os.PathLike[str]) -> tuple[Checked, pa.Schema]:
+    """A table by its footers, and the types of its columns."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    source = survey(os.path.abspath(os.fspath(path)))
+    fields = pq.read_schema(source.files[0].path)
+    long = frozenset(field.name for field in fields if field.type in (pa.int64(), pa.uint64()))
+    return Checked(source.path, source.files, source.names, source.gaps, long), fields
 
 
 def _refuse_declarations(schema: Schema) -> None:
@@ -130,11 +142,8 @@ def _refuse_declarations(schema: Schema) -> None:
             raise ParameterError(f"{what} are not for tables on a cluster yet; leave them out")
 
 
-def _left_out(source: Source, schema: Schema) -> dict[str, str]:
+def _left_out(source: Source, fields: pa.Schema, schema: Schema) -> dict[str, str]:
     """Columns that are not compared, and why."""
-    import pyarrow.parquet as pq
-
-    fields: pa.Schema = pq.read_schema(source.files[0].path)
     found = {}
     for name in source.names:
         why = _why_not(fields.field(name), (schema.kinds or {}).get(name))

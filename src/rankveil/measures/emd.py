@@ -76,8 +76,12 @@ def distance(
     exact: int,
     clusters: int,
     names: tuple[str, ...] = (),
+    only: Rows | None = None,
 ) -> Value:
-    """The distance of two tables, or of samples of two tables whose columns have these `ends`."""
+    """The distance of two tables, or of samples of two tables whose columns have these `ends`.
+
+    `only` gives that of some rows of both alone, without weights, on the clusters that all have.
+    """
     details: dict[str, Any] = {}
     a, b, alone = _scaled(x, y, ends)
     details["attributes"] = a.shape[1]
@@ -85,12 +89,13 @@ def distance(
     if a.shape[1] == 0:
         return Value(0.0, {**details, "method": "exact"})
     if a.shape[1] == 1:
-        line = _on_a_line(a[:, 0], b[:, 0], weight_x, weight_y)
+        some = slice(None) if only is None else only
+        line = _on_a_line(a[some, 0], b[some, 0], weight_x, weight_y)
         return Value(line, {**details, "method": "exact"}, tuple(notes))
-    if max(len(x), len(y)) <= exact:
+    if max(len(x), len(y)) <= exact and only is None:
         value = _carried(*_distinct(a, weight_x), *_distinct(b, weight_y))
         return Value(value, {**details, "method": "exact"}, tuple(notes))
-    (one, masses, near), (other, others, close) = _clustered(a, b, weight_x, weight_y, clusters=clusters)
+    (one, masses, near), (other, others, close) = _clustered(a, b, weight_x, weight_y, clusters=clusters, only=only)
     value, width = _carried(one, masses, other, others), near + close
     details |= {
         "method": "clusters",
@@ -174,9 +179,12 @@ def _carried(a: Array, masses: Masses, b: Array, others: Masses) -> float:
 
 
 def _clustered(
-    a: Array, b: Array, weight_a: Array | None, weight_b: Array | None, *, clusters: int
+    a: Array, b: Array, weight_a: Array | None, weight_b: Array | None, *, clusters: int, only: Rows | None = None
 ) -> list[tuple[Array, Masses, float]]:
-    """Of each table the mean and the mass of each cluster, and how far records are from their mean."""
+    """Of each table the mean and the mass of each cluster, and how far records are from their mean.
+
+    All records decide about the clusters; means and masses may be those of some alone.
+    """
     orders = [_by_content(side) for side in (a, b)]
     sides = [side[order] for side, order in zip((a, b), orders, strict=True)]
     weights = [None if w is None else w[order] / w.max() for w, order in zip((weight_a, weight_b), orders, strict=True)]
@@ -185,6 +193,8 @@ def _clustered(
     centres = _split(some, clusters)
     for _ in range(_ROUNDS):
         centres, _ = _means(some, _nearest(some, centres), len(centres))
+    if only is not None:
+        return [_gathered(side[only], None, centres) for side in (a, b)]
     return [_gathered(side, weight, centres) for side, weight in zip(sides, weights, strict=True)]
 
 

@@ -66,7 +66,7 @@ def recode(
 
 @recode.local_when
 def _(parameters: Mapping[str, Any]) -> bool:
-    """By level, cuts or width: the group follows from the value alone."""
+    """By level, cuts or width the group follows from the value alone (and from the levels that an order has)."""
     return parameters["rare"] is None
 
 

@@ -208,7 +208,7 @@ def attack_pair(
 ) -> Attack:
     """`attack` on tables that are side by side already."""
     check_draws(draws)
-    view = both.table
+    view = both.linkable
     linker = Linker(view.rank_z)
     matches = linker.matches(view.rank_x) if links is None else _given(both, links)
     null = by_chance(view.rank_x, linker, draws=draws, rng=both.seed.stream("chance"), progress=progress)

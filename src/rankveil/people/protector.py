@@ -241,7 +241,7 @@ def certify(
     f = f or ("mapping" if both.mapping != "none" else "minimax")
     if f == "mapping" and both.mapping == "none":
         raise ParameterError("f cannot be the mapping when there is none; choose minimax or euclidean")
-    view, m = both.table, len(both.names)
+    view, m = both.linkable, len(both.names)
     released = [SortedColumn(view.y[:, j], categories=both.categories[j]) for j in range(m)]
     nominal = [name for j, name in enumerate(both.names) if released[j].nominal]
     if nominal and diversity in MEANT:

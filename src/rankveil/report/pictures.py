@@ -13,18 +13,13 @@ from rankveil.categories import Categories
 from rankveil.pairing import Pair
 from rankveil.report.audits import AuditPictures, Marginal
 from rankveil.report.chart import Array
-from rankveil.table import Table
 
 
-def pictures_of(pair: Pair, *, levels: Mapping[str, Array], original: Table | None = None) -> AuditPictures:
-    """The pictures of a pair; `levels` are the rank changes of each attribute.
-
-    The `original` tells which numbers stand for dates or times.
-    """
-    temporal = {} if original is None else {name: original.cells(name).temporal for name in pair.names}
-    marginals = {name: _marginal(pair, j, temporal.get(name)) for j, name in enumerate(pair.names)}
+def pictures_of(pair: Pair, *, levels: Mapping[str, Array]) -> AuditPictures:
+    """The pictures of a pair; `levels` are the rank changes of each attribute."""
+    marginals = {name: _marginal(pair, j, pair.temporal[j]) for j, name in enumerate(pair.names)}
     numbers = pair.of_kinds(NUMBERS)
-    if numbers is None:
+    if numbers is None or not len(numbers.whole):
         return AuditPictures(levels, marginals)
     both = numbers.whole.correlation_x, numbers.whole.correlation_y
     return AuditPictures(levels, marginals, both, numbers.names)

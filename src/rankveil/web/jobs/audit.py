@@ -41,7 +41,7 @@ def audit_release(job: Job) -> None:
         words += ["--set", ",".join(f"{id}.{name}={value}" for name, value in given.items())]
     command = shlex.join(words)
     assert made.pair is not None
-    pictures = pictures_of(made.pair, levels=made.rank_changes(), original=both.original)
+    pictures = pictures_of(made.pair, levels=made.rank_changes())
     shown = content | {"roles": dict(both.original.schema.roles or {})}
     for name, public in (("report.html", True), ("internal.html", False)):
         job.add(name, audit_page(shown, pictures, command=command, public=public))
