@@ -263,6 +263,8 @@ class Method(Entry[Callable[..., Any]]):
     """The role of the columns that it is meant for: without columns named it takes those that were given that role."""
     changes_missing: bool = False
     """Whether it changes which cells are missing."""
+    whole_records: bool = False
+    """Whether what it suppresses depends on all its columns together, those of groups and those of records."""
     told: tuple[str, ...] = ()
     """Parameters of which one must be set for a column: a step that names no columns takes those for which one is."""
     relabels: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -40,6 +40,8 @@ class Applied:
     """What the values of a column are places of now, where that is no longer what it was."""
     dropped: tuple[str, ...]
     """The columns that are not in the release."""
+    emptied: frozenset[str]
+    """The columns in which other cells are missing than were."""
     of_groups: tuple[frozenset[str], ...]
     """For each step the columns that were masked on one record of each group."""
 
@@ -76,6 +78,7 @@ class _Work:
         self.relabelled: set[str] = set()
         self.order: Rows | None = None
         self.dropped: list[str] = []
+        self.emptied: set[str] = set()
         self.notes: list[str] = []
 
     def __len__(self) -> int:
@@ -178,6 +181,8 @@ def apply(table: Table, plan: Plan, *, seed: Seed, replicate: int = 0) -> Applie
         of_groups.append(frozenset())
         if entry.works_on == "names":
             work.dropped += entry(chosen, **step.bound())
+            if set(work.dropped) == set(table.names):
+                raise ParameterError(f"{entry.id}: it would drop every column, so that nothing is left to release")
             work.changed = {name: each for name, each in work.changed.items() if name not in work.dropped}
             counts.append({})
         elif entry.works_on == "records":
@@ -204,6 +209,7 @@ def apply(table: Table, plan: Plan, *, seed: Seed, replicate: int = 0) -> Applie
         tuple(dict.fromkeys(work.notes)),
         labels,
         tuple(work.dropped),
+        frozenset(work.emptied) & in_place.keys(),
         tuple(of_groups),
     )
 
@@ -217,12 +223,23 @@ def _on_values(
     as_labels = entry.takes == "labels" or "numeric" not in entry.kinds
     before = {name: work.current(name, as_labels=as_labels) for name in chosen}
     of_groups = work.of_groups(chosen)
+    made: dict[str, Outcome] = {}
+    if entry.whole_records and 0 < len(of_groups) < len(chosen):
+        made = _until_groups_agree(step, chosen, before, seed.stream(*named, replicate), work, of_groups)
+        for name in chosen:
+            work.put(name, made[name], before[name])
+        work.emptied |= set(chosen)
+        return made, frozenset()
     if of_groups:
         work.notes.append(
             f"{entry.id}: the same within every group, so masked on one record of each and the same again: "
             f"{listing([name for name in chosen if name in of_groups], most=10)}"
         )
-    made: dict[str, Outcome] = {}
+    if entry.works_on == "columns" and 0 < len(of_groups) < len(chosen):
+        work.notes.append(
+            f"{entry.id}: those columns were masked apart from the others, so what it does for columns together "
+            f"{'(k-anonymity) ' if 'k' in step.bound() else ''}does not hold of all of them"
+        )
     if entry.works_on == "columns":
         parts = [[name for name in chosen if (name in of_groups) is grouped] for grouped in (False, True)]
         for grouped, part in zip((False, True), parts, strict=True):
@@ -249,7 +266,41 @@ def _on_values(
             work.notes += [f"{entry.id}, column {name}: {note}" for note in outcome.notes]
     for name in chosen:
         work.put(name, made[name], before[name])
+    work.emptied |= set(chosen) if entry.changes_missing else set()
     return made, frozenset(of_groups)
+
+
+def _until_groups_agree(
+    step: Step,
+    chosen: Sequence[str],
+    before: Mapping[str, _Current],
+    rng: Stream,
+    work: _Work,
+    of_groups: Collection[str],
+) -> dict[str, Outcome]:
+    """A step that suppresses cells of whole records: what one of a group lost in a column of groups all of it lose.
+
+    That may leave others alone with their values, so the step runs again until nothing is lost any more.
+    """
+    assert work.groups is not None
+    _, first, inverse = work.groups
+    current = dict(before)
+    while True:
+        made = _on_columns(step, chosen, current, rng.at(), work, grouped=False)
+        spread = False
+        for name in chosen:
+            gone = np.isnan(made[name].values)
+            if name in of_groups:
+                lost = np.bincount(inverse, weights=gone, minlength=first.size)[inverse] > 0
+                spread |= bool(np.any(lost & ~gone))
+                gone = lost
+            values = np.where(gone, np.nan, before[name].values)
+            current[name] = _Current(values, before[name].kind, before[name].categories)
+        if not spread:
+            break
+    work.notes.append(f"{step.method}: what one of a group lost all of it lost: {listing(of_groups, most=10)}")
+    lost_now = {name: int(np.sum(np.isnan(current[name].values) & ~np.isnan(before[name].values))) for name in chosen}
+    return {name: Outcome(current[name].values, {"suppressed": lost_now[name]}) for name in chosen}
 
 
 def _on_columns(

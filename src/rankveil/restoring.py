@@ -17,15 +17,22 @@ Array = NDArray[np.float64]
 
 
 def put_back(
-    cells: Cells, original: nw.Series[Any], masked: Array, *, labels: tuple[str, ...] = (), relabelled: bool = False
+    cells: Cells,
+    original: nw.Series[Any],
+    masked: Array,
+    *,
+    labels: tuple[str, ...] = (),
+    relabelled: bool = False,
+    alike: bool = False,
 ) -> tuple[nw.Series[Any], str | None]:
     """The masked values in the column's own type; a note when that type changed.
 
     `labels` are what the values are codes of; `relabelled` when they are others than the column had. A cell that was
-    missing and still is stays as it was written; one that is missing now is empty.
+    missing and still is stays as it was written; one that is missing now is empty. Where missing cells must look
+    `alike`, all of them are.
     """
     gone = np.isnan(masked)
-    keep, blank = gone & cells.missing, gone & ~cells.missing
+    keep, blank = gone & cells.missing & (not alike), gone & (~cells.missing | alike)
     filled = np.where(gone, 0.0, masked) if gone.any() else masked
     if labels:
         codes = filled.astype(np.int64)

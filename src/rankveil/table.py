@@ -331,11 +331,18 @@ class Table:
         order: NDArray[np.intp] | None = None,
         labels: Mapping[str, tuple[str, ...]] | None = None,
         dropped: Iterable[str] = (),
+        emptied: Collection[str] = (),
     ) -> tuple[Any, list[str]]:
         """The frame with masked columns put in (rows first taken in `order`), and notes on types that changed.
 
-        `labels` are what the values of a column are places of, where that is no longer what it was.
+        `labels` are what the values of a column are places of, where that is no longer what it was. In the `emptied`
+        columns other cells are missing than were: there missing cells look alike, and lost labels are not told.
         """
+        labels = dict(labels or {})
+        for name in emptied:
+            words = labels.get(name, self.labels(name))
+            if words and self.frame.get_column(name).dtype in (nw.Categorical, nw.Enum):
+                values, labels[name] = _of_present(values, name, words)
         frame = self.frame.drop(list(dropped))
         if order is not None:
             # the labels of a pandas index would go with their rows and tell everybody the order
@@ -343,17 +350,33 @@ class Table:
         fresh, said = [], dict[str, list[str]]()
         for name, masked in values.items():
             cells = self.cells(name) if order is None else self.cells(name).taken(order)
-            words = (labels or {}).get(name, self.labels(name))
-            relabelled = name in (labels or {})
-            series, note = put_back(cells, frame.get_column(name), masked, labels=words, relabelled=relabelled)
+            series, note = put_back(
+                cells,
+                frame.get_column(name),
+                masked,
+                labels=labels.get(name, self.labels(name)),
+                relabelled=name in labels,
+                alike=name in emptied,
+            )
             fresh.append(series)
             if note:
                 said.setdefault(note, []).append(name)
         notes = [f"column{'s' if len(some) > 1 else ''} {listing(some, most=5)}: {note}" for note, some in said.items()]
         made = frame.with_columns(*fresh).to_native() if fresh else frame.to_native()
         # what is said of labels that are hidden now would tell of them
-        hidden = {name for name, words in (labels or {}).items() if not set(self.labels(name)) <= set(words)}
+        hidden = {name for name, words in labels.items() if not set(self.labels(name)) <= set(words)}
         return _with_fields_of(made, self.native, but=hidden), notes
+
+
+def _of_present(
+    values: Mapping[str, Array], name: str, labels: tuple[str, ...]
+) -> tuple[dict[str, Array], tuple[str, ...]]:
+    """The values of a column as places among those of its labels that it still has."""
+    there = ~np.isnan(values[name])
+    present, places = np.unique(values[name][there], return_inverse=True)
+    fresh = np.full(values[name].size, np.nan)
+    fresh[there] = places
+    return {**values, name: fresh}, tuple(labels[int(code)] for code in present)
 
 
 def label_counts(cells: reading.Cells) -> tuple[list[str], Array]:

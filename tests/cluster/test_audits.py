@@ -110,7 +110,7 @@ def test_the_earth_movers_distance_of_a_sample(
     low, high = details["interval"]
     assert low < made["emd"] < high
     memory = rv.audit(table(x), table(y), measures=["emd"])
-    assert made["emd"] == pytest.approx(memory["emd"], rel=0.2)
+    assert low <= memory["emd"] <= high
 
 
 def test_what_a_measure_cannot_have_is_said(engine: Any, tied: Any, write: Any) -> None:

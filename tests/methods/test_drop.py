@@ -60,3 +60,8 @@ def test_with_other_steps_and_an_audit() -> None:
 def test_a_pipeline_keeps_its_columns() -> None:
     with pytest.raises(rv.ParameterError, match="drop leaves columns out, and a pipeline does that"):
         rv.Masker("drop", columns=["AGE"]).fit(rv.datasets.demo(20).to_pandas())
+
+
+def test_every_column_cannot_go() -> None:
+    with pytest.raises(rv.ParameterError, match="it would drop every column"):
+        rv.mask(rv.datasets.demo(5), "drop", columns=rv.datasets.demo(5).column_names)

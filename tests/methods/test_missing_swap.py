@@ -102,16 +102,7 @@ def test_a_release_of_every_kind() -> None:
     assert not any("stood at their column's mean" in note for note in release.notes)
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "pandas",
-        pytest.param(
-            "polars",
-            marks=pytest.mark.xfail(reason="restoring: cells that become empty are NaN before the cast to whole"),
-        ),
-    ],
-)
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
 def test_whole_numbers_with_gaps(kind: str) -> None:
     data: Any = rv.datasets.census(200)
     data = data.to_pandas() if kind == "pandas" else pytest.importorskip("polars").from_arrow(data)

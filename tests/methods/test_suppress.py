@@ -410,3 +410,32 @@ def test_columns_need_a_role_or_a_name_and_keep_their_types() -> None:
         there = made[name].notna()
         assert (made.loc[there, name] == frame.loc[there, name]).all()
     assert made[names].groupby(names, dropna=False, observed=True).size().min() >= 2
+
+
+def test_households_and_persons_together_reach_k_and_households_agree() -> None:
+    data, roles = rv.datasets.census(2_000), {"HOUSEHOLD": "group", "REGION": "quasi-identifier"}
+    schema = rv.Schema(
+        roles={**roles, "SEX": "quasi-identifier", "AGE": "quasi-identifier"},
+        hierarchies=rv.datasets.census_hierarchies(),
+    )
+    plan = rv.Plan(
+        (rv.Step("recode", {}, {"AGE": {"width": 20}, "REGION": {"level": 1}}), rv.Step("suppress", {"k": 5}))
+    )
+    release = rv.mask(data, plan, schema=schema, seed=1)
+    made = release.data.to_pandas()
+    assert made.groupby(["REGION", "SEX", "AGE"], dropna=False).size().min() >= 5
+    assert (made.groupby("HOUSEHOLD")["REGION"].nunique(dropna=False) == 1).all()
+    assert made["REGION"].isna().any()  # otherwise this would show nothing
+    counts = release.manifest["steps"][1]["counts"]
+    assert {name: counts[name]["suppressed"] for name in counts} == made[list(counts)].isna().sum().to_dict()
+    assert "(k-anonymity)" in release.manifest["guarantees"][0]
+
+
+def test_suppressed_cells_look_like_those_that_were_missing_and_lost_categories_are_not_told() -> None:
+    towns = pd.Categorical(["a", "a", "b", "c", "n/a", "a"], categories=["a", "b", "c", "n/a"])
+    frame = pd.DataFrame({"TOWN": towns, "TEXT": ["x", "x", "y", "z", "n/a", "x"]})
+    schema = rv.Schema(missing=("n/a",))
+    made = rv.mask(frame, "suppress", columns=["TOWN", "TEXT"], k=3, seed=1, schema=schema).data
+    assert made["TOWN"].cat.categories.tolist() == ["a"]
+    for name, kept in (("TOWN", "a"), ("TEXT", "x")):
+        assert [None if pd.isna(cell) else cell for cell in made[name]] == [kept, kept, None, None, None, kept]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -35,8 +36,11 @@ Array = NDArray[np.float64]
 SUBJECTS = 10_000
 """Subjects whose nearest masked record is looked for, unless more or all are asked for."""
 
-CARRIED = 20_000
+CARRIED = 200_000
 """Records of which the earth mover's distance is computed."""
+
+_CELLS = 2_000_000
+"""Values of these at most, where there are many columns."""
 
 _PARTS = 5
 """Parts of the sample whose earth mover's distances tell how much it varies."""
@@ -210,12 +214,13 @@ def _from_samples(
     if not names:
         return {}
     given = {name: get_measure(name).bind(settings.get(name, {})) for name in names}
-    sizes = {name: given[name]["most"] if name == "propensity" else CARRIED for name in names}
+    carried = min(CARRIED, max(_CELLS // len(job.names), _PARTS))
+    sizes = {name: given[name]["most"] if name == "propensity" else carried for name in names}
     # a measure that draws by itself in memory draws the same here
     streams = {name: job.seed.stream("measure", name, "table") for name in names}
     sampled(job, each, {name: drawn_rows(streams[name], job.records, sizes[name]) for name in names})
     parts: list[tuple[str, int | None]] = [(name, None) for name in names]
-    if "emd" in names and job.records > CARRIED:
+    if "emd" in names and job.records > carried:
         parts += [("emd", part) for part in range(_PARTS)]
     done = each(partial(measure_sample, job, given, _ends(columns)), parts)
     made = dict(zip(parts, done, strict=True))
@@ -248,13 +253,10 @@ def measure_sample(
 
 
 def _carried(job: Job, x: Array, y: Array, given: Mapping[str, Any], ends: Ends, part: int | None) -> Value:
-    """The earth mover's distance of a sample, or of one of its parts, more coarsely."""
-    if part is None:
-        found = distance(x, y, None, None, ends=ends, names=job.names, **given)
-        return Value(found.value, {"records": [len(x), len(y)], **found.details}, found.notes)
-    some = np.sort(job.seed.stream("measure", "emd", "parts").order(len(x))[part::_PARTS])
-    coarse = max(given["clusters"] // _PARTS, 1)
-    return distance(x[some], y[some], None, None, ends=ends, exact=1, clusters=coarse)
+    """The earth mover's distance of a sample, or of one of its parts on the same clusters."""
+    only = None if part is None else job.seed.stream("measure", "emd", "parts").order(len(x))[part::_PARTS]
+    found = distance(x, y, None, None, ends=ends, names=job.names, only=only, **given)
+    return Value(found.value, {"records": [len(x), len(y)], **found.details}, found.notes)
 
 
 def _of_sample(name: str, made: Mapping[tuple[str, int | None], Value | str], records: int, size: int) -> Value | str:
@@ -264,13 +266,23 @@ def _of_sample(name: str, made: Mapping[tuple[str, int | None], Value | str], re
         return value
     details = {**value.details, "sample": size, "of": records}
     if name == "emd":
-        parts = [each for part in range(_PARTS) if isinstance(each := made[name, part], Value)]
-        reach = of_replicates([each.value for each in parts])[2]
-        details["interval"] = [max(value.value - reach, 0.0), value.value + reach]
-        details["interval_method"] = f"spread over {_PARTS} parts of the sample, 95 %"
+        parts = [each.value for part in range(_PARTS) if isinstance(each := made[name, part], Value)]
+        details["interval"] = _carried_interval(value.value, parts)
+        details["interval_method"] = f"spread over {_PARTS} parts of the sample, and how much more they have, 95 %"
     between = _between(details["interval"])
     note = f"on {size} of {records} records of each table, drawn by the seed, the same rows of both ({between})"
     return Value(value.value, details, (*value.notes, note))
+
+
+def _carried_interval(value: float, parts: Sequence[float]) -> list[float]:
+    """Where the distance of the whole tables lies, from that of a sample and those of its parts.
+
+    Chance makes samples differ, so their distance is too large: by c / sqrt(size) for tables that are alike, and by
+    less for others. So the parts, which are smaller, tell how far down the interval must reach.
+    """
+    mean, _, reach = of_replicates(parts)
+    too_much = max(mean - value, 0.0) / (math.sqrt(len(parts)) - 1)
+    return [max(value - too_much - reach, 0.0), value + reach]
 
 
 def _between(interval: Sequence[float]) -> str:

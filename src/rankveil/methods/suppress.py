@@ -28,6 +28,7 @@ from rankveil.suppression import EVERY_SET, MOST_COLUMNS, fewest
     takes="labels",
     role="quasi-identifier",
     changes_missing=True,
+    whole_records=True,
     strength="k",
     survives="value-wise",
     tells="values that are there are the original's; rare combinations of values lost some of them, so records with "

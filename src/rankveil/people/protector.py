@@ -79,7 +79,13 @@ def mask(
         get_measure(name)
     secret_seed = Seed.of(seed)
     applied = masking.apply(table, plan, seed=secret_seed, replicate=replicate)
-    out, notes = table.replaced(applied.values, order=applied.order, labels=applied.labels, dropped=applied.dropped)
+    out, notes = table.replaced(
+        applied.values,
+        order=applied.order,
+        labels=applied.labels,
+        dropped=applied.dropped,
+        emptied=applied.emptied,
+    )
     secret = Secret(secret_seed, fingerprint(table), applied.order)
     published: dict[str, Any] = {}
     measured: tuple[str, ...] = ()
