@@ -286,6 +286,12 @@ def _for_users(table: Table, plan: Plan, applied: Applied) -> list[str]:
                 f"{step.method}: missing cells stood at their column's mean meanwhile, so what is said of means, "
                 "covariances or groups may hold only of the table filled in that way"
             )
+    for step, columns, of_groups in zip(plan.steps, applied.columns, applied.of_groups, strict=True):
+        if of_groups and step.entry.tells:
+            told.append(
+                f"{step.method}: masked on one record of each group, so what is said of means, distributions and ranks "
+                f"holds of groups, not of all records: {', '.join(name for name in columns if name in of_groups)}"
+            )
     corrected = _corrected(table, plan, applied)
     if corrected:
         told.append(f"rv.correct(masked, manifest) computes the {corrected} corrected for the masking")

@@ -171,6 +171,8 @@ class _Work:
 def apply(table: Table, plan: Plan, *, seed: Seed, replicate: int = 0) -> Applied:
     """Run the steps one after the other; the table itself stays as it is."""
     work = _Work(table)
+    if table.schema.with_role("weight") and len(table):
+        _ = table.weight  # or an error that says what is wrong with the weights
     columns: list[tuple[str, ...]] = []
     counts: list[Mapping[str, Mapping[str, int]]] = []
     of_groups: list[frozenset[str]] = []
@@ -189,7 +191,13 @@ def apply(table: Table, plan: Plan, *, seed: Seed, replicate: int = 0) -> Applie
             groups = None if work.groups is None else work.groups[0]
             stream = seed.stream("mask", number, entry.id, replicate)
             bound = step.bound()
-            work.take(entry.run(len(work), rng=stream, attributes=1, bound=bound, groups=groups))
+            before = len(work)
+            work.take(entry.run(before, rng=stream, attributes=1, bound=bound, groups=groups))
+            if len(work) < before and table.weight is not None:
+                work.notes.append(
+                    f"{entry.id}: weights are as they were; multiply {table.schema.with_role('weight')[0]} by "
+                    f"{before / max(len(work), 1):.6g} so that they stand for the same population"
+                )
             counts.append({})
         else:
             stream_name = ("mask", number, entry.id)
@@ -285,7 +293,9 @@ def _until_groups_agree(
     assert work.groups is not None
     _, first, inverse = work.groups
     current = dict(before)
+    said = len(work.notes)
     while True:
+        del work.notes[said:]  # what the last round says holds
         made = _on_columns(step, chosen, current, rng.at(), work, grouped=False)
         spread = False
         for name in chosen:

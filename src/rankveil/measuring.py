@@ -72,10 +72,11 @@ class Measuring:
     def _compute(self, entry: Measure) -> Value:
         pair, notes = self._pair(entry)
         view, more = self._view(entry, pair)
+        more = (*more, *self._lost(entry, pair))
         if entry.per == "table":
             made = self._run(entry, pair, view, "table")
         else:
-            made = self._per_attribute(entry, pair, self._columns(pair, view))
+            made = self._per_attribute(entry, pair, self._columns(entry, pair, view))
         parts = [need for need in entry.needs if need in catalogue.measures()]
         said = [f"{part}: {note}" for part in parts for note in self.value(part).notes]
         everything = tuple(dict.fromkeys((*notes, *more, *made.notes, *said)))
@@ -96,9 +97,28 @@ class Measuring:
             if not (self._nearest and entry.family == "loss"):
                 raise NotApplicableError("it needs to know which masked record derives from which original one")
             return pair.nearest, ("each masked record is paired with the nearest original one",)
-        return (pair.table if entry.equal else pair.whole), ()
+        if entry.equal or pair.mapping == "none":
+            return (pair.table if entry.equal else pair.whole), ()
+        return pair.whole, ()
 
-    def _columns(self, pair: Pair, view: View) -> Sequence[Column]:
+    def _lost(self, entry: Measure, pair: Pair) -> tuple[str, ...]:
+        """What is said where a measure of distributions looks at all records of both tables."""
+        if entry.equal or pair.mapping == "none" or any(need in _OF_ROLES for need in entry.needs):
+            return ()
+        if entry.per == "column":
+            apart = [
+                name for name, a, b in zip(pair.names, pair.columns, pair.whole_columns, strict=True) if a is not b
+            ]
+            said = f"over all original and all masked values, of which some are missing: {listing(apart, most=5)}"
+            return (said,) if apart else ()
+        if pair.whole is pair.table:
+            return ()
+        sizes = len(pair.whole.sides["x"]), len(pair.whole.sides["y"])
+        return (f"over all records that are complete on their own side: {sizes[0]} original and {sizes[1]} masked",)
+
+    def _columns(self, entry: Measure, pair: Pair, view: View) -> Sequence[Column]:
+        if not self._nearest and view is pair.whole and entry.equal is False:
+            return pair.whole_columns
         if view is pair.table:
             return pair.columns
         return [Column(view, j) for j in range(len(pair.names))]
@@ -159,7 +179,8 @@ class Measuring:
         for key in next(iter(done.values())).details:
             details[key] = {name: value.details[key] for name, value in done.items()}
         lengths = {name: len(column) for name, column in zip(names, columns, strict=True)}
-        if pair.mapping != "none" and any(length != len(pair) for length in lengths.values()):
+        paired = pair.mapping != "none" and all(a is b for a, b in zip(columns, pair.columns, strict=True))
+        if paired and any(length != len(pair) for length in lengths.values()):
             details["records"] = lengths
             details["left_out"] = {name: len(pair) - length for name, length in lengths.items()}
         if skipped:

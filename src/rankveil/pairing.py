@@ -64,7 +64,7 @@ class Pair:
     temporal: tuple[Any, ...] = ()
     """The type of each column of dates or times; None for others."""
     everything: tuple[Array, Array] | None = None
-    """All records of both tables, complete or not, where they do not correspond."""
+    """All records of both tables in their own order, with and without a partner, complete or not."""
 
     def __post_init__(self) -> None:
         self.kinds = self.kinds or ("numeric",) * len(self.names)
@@ -87,7 +87,7 @@ class Pair:
     def _part(self, places: list[int]) -> Pair:
         names, kinds = (tuple(each[j] for j in places) for each in (self.names, self.kinds))
         categories, temporal = (tuple(each[j] for j in places) for each in (self.categories, self.temporal))
-        if self.everything is not None:
+        if self.mapping == "none" and self.everything is not None:
             x, y = (np.asfortranarray(each[:, places]) for each in self.everything)
             rows_x, rows_y = np.arange(len(x)), np.arange(len(y))
             made = _unpaired(names, x, y, rows_x, rows_y, seed=self.seed, notes=[], by=self.by, known=self.known)
@@ -101,8 +101,15 @@ class Pair:
             categories=categories,
             temporal=temporal,
             notes=[],
+            everything=self._columns_of_all(places),
             beside=None if self.beside is None else self.beside.of_kinds(tuple(dict.fromkeys(kinds))),
         )
+
+    def _columns_of_all(self, places: list[int]) -> tuple[Array, Array] | None:
+        if self.everything is None:
+            return None
+        x, y = self.everything
+        return np.asfortranarray(x[:, places]), np.asfortranarray(y[:, places])
 
     @property
     def rankings(self) -> dict[str, str]:
@@ -140,10 +147,47 @@ class Pair:
 
     @cached_property
     def whole(self) -> View:
-        """All complete records, of which one table may have more than the other when they do not correspond."""
-        if self.unsampled is None:
+        """All records that are complete on their own side: what a user of either table has, partners or not."""
+        if self.mapping == "none":
+            return self.table if self.unsampled is None else self._make(*self.unsampled, names=self.names)
+        x, y, _, _ = self._all
+        there = tuple(np.asarray(~np.isnan(each).any(axis=1)) for each in (x, y))
+        if not (there[0].any() and there[1].any()) or self._alike(*there):
             return self.table
-        return self._make(*self.unsampled, names=self.names)
+        return self._of_all(slice(None), *there)
+
+    @cached_property
+    def whole_columns(self) -> tuple[Column, ...]:
+        """For each column all records that have it on their own side."""
+        if self.mapping == "none":
+            return tuple(Column(self.whole, j) for j in range(len(self.names)))
+        x, y, _, _ = self._all
+        made = []
+        for j, paired in enumerate(self.columns):
+            there = ~np.isnan(x[:, j]), ~np.isnan(y[:, j])
+            empty = not (there[0].any() and there[1].any())
+            alike = empty or self._alike(*there)
+            made.append(paired if alike else Column(self._of_all(slice(j, j + 1), *there), 0))
+        return tuple(made)
+
+    @property
+    def _all(self) -> tuple[Array, Array, Rows, Rows]:
+        if self.everything is None:
+            return self.x, self.y, self.original, self.masked
+        x, y = self.everything
+        return x, y, np.arange(len(x)), np.arange(len(y))
+
+    def _alike(self, x: NDArray[np.bool_], y: NDArray[np.bool_]) -> bool:
+        """Whether nobody is lost: all records have partners, and the same cells are there on both sides."""
+        return x.size == y.size == len(self) and np.array_equal(x[self._place(0)], y[self._place(1)])
+
+    def _place(self, side: int) -> Rows | slice:
+        return slice(None) if self.everything is None else (self.original, self.masked)[side]
+
+    def _of_all(self, columns: slice, there_x: NDArray[np.bool_], there_y: NDArray[np.bool_]) -> View:
+        x, y, original, masked = self._all
+        ours, theirs = np.asfortranarray(x[there_x, columns]), np.asfortranarray(y[there_y, columns])
+        return self._make(ours, theirs, original[there_x], masked[there_y], names=self.names[columns], paired=False)
 
     @cached_property
     def nearest(self) -> View:
@@ -175,7 +219,15 @@ class Pair:
                 raise PairError("no record")
             parts = self.x[rows], self.y[rows], self.original[rows], self.masked[rows]
             return replace(
-                self, x=parts[0], y=parts[1], original=parts[2], masked=parts[3], notes=[], by=None, beside=None
+                self,
+                x=parts[0],
+                y=parts[1],
+                original=parts[2],
+                masked=parts[3],
+                notes=[],
+                by=None,
+                beside=None,
+                everything=None,
             )
         assert by.masked is not None
         x, y, original, masked = self.unsampled or (self.x, self.y, self.original, self.masked)
@@ -279,13 +331,16 @@ def pair(
         )
     if beside is not None and (beside.names != names or not np.array_equal(beside.original, rows_x)):
         beside = None
-    x = beside.x if beside is not None else _rows(matrix(original, names, what="original"), rows_x)
+    kept = None if beside is None else beside.everything
+    all_x = matrix(original, names, what="original") if kept is None else kept[0]
+    x = beside.x if beside is not None else _rows(all_x, rows_x)
     first, second = what["known"]
     if first.survey is not None and second.survey is None:  # a masked record has its original's weight
         weight = np.zeros(len(masked))
         weight[rows_y] = first.survey[rows_x]
         what["known"] = (first, replace(second, survey=weight))
-    made = Pair(names, x, _rows(y, rows_y), rows_x, rows_y, how, seed, notes, by=grouped, beside=beside, **what)
+    what |= {"by": grouped, "beside": beside, "everything": (all_x, y)}
+    made = Pair(names, x, _rows(y, rows_y), rows_x, rows_y, how, seed, notes, **what)
     incomplete = len(made) - int(made.complete.sum())
     if not any(len(column) for column in made.columns):
         raise PairError(_NONE_COMPLETE)

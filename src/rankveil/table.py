@@ -322,7 +322,8 @@ class Table:
         if (self.schema.roles or {}).get(name) in UNMASKED_ROLES:
             return False
         cells = self.cells(name)
-        return cells.kind != "nominal" or ((self.schema.roles or {}).get(name) in NAMING_ROLES and not cells.doubtful)
+        named = (self.schema.roles or {}).get(name) in NAMING_ROLES or name in self._hierarchies
+        return cells.kind != "nominal" or (named and not cells.doubtful)
 
     def replaced(
         self,

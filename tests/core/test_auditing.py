@@ -203,3 +203,20 @@ def test_parameters_of_measures_are_checked(pair: Any) -> None:
         rv.audit(*pair, target="X")
     with pytest.raises(ParameterError, match="pair must be nearest"):
         rv.audit(*pair, pair="farthest", mapping=False)
+
+
+def test_what_suppression_and_sampling_lose_shows_in_measures_of_distributions() -> None:
+    """Cells that are gone are not cells that are right: distributions are those of the release and of the original."""
+    original = pa.table({"T": ["a"] * 6 + ["b"] * 4, "X": np.arange(10.0)})
+    lost = pa.table({"T": pa.array(["a"] * 6 + [None] * 4), "X": pa.array([*range(8), None, None], pa.float64())})
+    chosen = {"columns": ["T", "X"], "measures": ["total_variation", "il2", "permutation_level"]}
+    made = rv.audit(original, lost, **chosen)
+    assert made["total_variation"] == pytest.approx(0.4)
+    assert made["il2"] == pytest.approx(1 / 4.5)  # 4.5 against 3.5
+    assert made["permutation_level"] == 0  # a record that is there has not moved
+    release = rv.mask(original, "sample", size=5, columns=None, seed=1)
+    sampled = rv.audit(original, release.data, secret=release.secret, **chosen)
+    apart = rv.audit(original, release.data, mapping=False, columns=["T", "X"], measures=["total_variation", "il2"])
+    for name in ("total_variation", "il2"):
+        assert sampled[name] == pytest.approx(apart[name], rel=1e-12)
+    assert any("over all records that are complete on their own side: 10 original" in note for note in sampled.notes)

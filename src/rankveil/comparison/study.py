@@ -115,7 +115,7 @@ class Study:
                 facts["known"] = known
             return Pair(self.names, base.x, y, base.original, base.masked, mapping, self.seed, [], beside=base, **facts)
         x, rows = np.asfortranarray(base.x[applied.order]), np.arange(applied.order.size)
-        return Pair(self.names, x, y, applied.order, rows, mapping, self.seed, [], **facts)
+        return Pair(self.names, x, y, applied.order, rows, mapping, self.seed, [], everything=(base.x, y), **facts)
 
     def measure(self, task: Task) -> Result:
         """Mask, and measure what is asked."""

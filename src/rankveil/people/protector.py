@@ -97,13 +97,16 @@ def mask(
         notes += [f"{name} is not published: {why}" for name, why in made.not_applicable.items()]
     passed = tuple(name for name in table.names if name not in (*applied.masked, *applied.dropped))
     notes += [*applied.notes, *_warnings(table, passed, plan, applied)]
+    changed = _changed(table, applied)
+    if changed and not any(changed.values()) and any(step.method != "identity" for step in plan.steps):
+        notes.append("warning: no cell changed; the release is the original as far as the masked columns go")
     if seed is not None and secret_seed.bits < SAFE_BITS:
         notes.append(f"the seed has fewer than {SAFE_BITS} bits: good for studies, not for a release")
     return Release(
         data=out,
         manifest=describe(table, plan, applied, published=published, measured=measured),
         secret=secret,
-        changed=_changed(table, applied),
+        changed=changed,
         passed_through=passed,
         notes=tuple(notes),
     )

@@ -106,8 +106,8 @@ def _attribute_grids(content: Mapping[str, Any]) -> list[Captioned]:
     if not tuned:
         return []
     heads = ("attribute", *(f"{name}: {what}" for name in tuned for what in ("strength", "level")))
-    rows = [
-        (each, *(given[each][what] for given in tuned.values() for what in ("strength", "level")))
+    rows = [  # a method leaves columns of other kinds as they are
+        (each, *(given.get(each, {}).get(what) for given in tuned.values() for what in ("strength", "level")))
         for each in content["attributes"]
     ]
     return [("Attribute by attribute", heads, rows)]
