@@ -46,7 +46,7 @@ def _made() -> tuple[dict[str, Any], AuditPictures]:
     masked = Table(rv.mask(table, "rank_swap", p=20, seed=1).data, schema=schema)
     made = rv.audit(table, masked)
     assert made.pair is not None
-    pictures = pictures_of(made.pair, levels=made.rank_changes(), original=table)
+    pictures = pictures_of(made.pair, levels=made.rank_changes())
     return made.to_dict() | {"roles": dict(schema.roles or {})}, pictures
 
 
