@@ -109,11 +109,12 @@ def test_what_chance_alone_would_give() -> None:
     assert np.mean(values) == pytest.approx(np.mean(expected), rel=0.06)
 
 
-def test_an_audit_names_columns_and_leaves_out_missing_cells() -> None:
+def test_an_audit_names_columns_and_compares_all_cells_that_are_there() -> None:
     original = pd.DataFrame({"A": ["u", "v", "u", None], "B": ["r", "r", "s", "t"], "C": [1.0, 2.0, 3.0, 4.0]})
     masked = pd.DataFrame({"A": ["u", "u", "u", "v"], "B": ["r", "r", "s", "x"], "C": [4.0, 2.0, 3.0, 1.0]})
     made = rv.audit(original, masked, measures=["total_variation"], columns=["A", "B", "C"])
     details = made.values["total_variation"].details
-    assert details["per_attribute"] == {"A": pytest.approx(1 / 3), "B": 0.25}
-    assert details["left_out"] == {"A": 1, "B": 0}
+    # u is 2 of the 3 original cells that are there, and 3 of the 4 masked ones
+    assert details["per_attribute"] == {"A": pytest.approx(3 / 4 - 2 / 3), "B": 0.25}
+    assert any("over all original and all masked values, of which some are missing: A" in note for note in made.notes)
     assert details["largest_changes"]["B"][-1] == {"category": "x", "original": 0.0, "masked": 0.25}
