@@ -144,22 +144,20 @@ def silent_place() -> Iterator[int]:
 
 
 @pytest.mark.parametrize("scheme", ["tcp", "tls"])
-def test_a_scheduler_that_does_not_answer_is_an_error_soon(scheme: str, tmp_path: Path) -> None:
-    with silent_place() as port:
-        start = time.monotonic()
-        with pytest.raises(ClusterError, match=f"cluster {scheme}://127.0.0.1:{port}: no scheduler answers"):
-            cluster.open(f"{scheme}://127.0.0.1:{port}", scratch=tmp_path)
-        assert time.monotonic() - start < 10
+def test_a_scheduler_that_does_not_answer_is_an_error(scheme: str, tmp_path: Path) -> None:
+    with (
+        silent_place() as port,
+        pytest.raises(ClusterError, match=f"{scheme}://127.0.0.1:{port}: no scheduler answers"),
+    ):
+        cluster.open(f"{scheme}://127.0.0.1:{port}", scratch=tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_place_without_a_scheduler_is_an_error_soon(tmp_path: Path) -> None:
+def test_a_place_without_a_scheduler_is_an_error(tmp_path: Path) -> None:
     with silent_place() as port:
         pass  # nobody listens there any more
-    start = time.monotonic()
     with pytest.raises(ClusterError, match=r"no scheduler answers \(connection refused\)"):
         cluster.open(f"tcp://127.0.0.1:{port}", scratch=tmp_path)
-    assert time.monotonic() - start < 10
 
 
 def test_workers_that_cannot_do_the_work_are_named(local_cluster: Any, tmp_path: Path) -> None:
