@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from rankveil import datasets
 from rankveil.errors import FileError, FormatError
 from rankveil.files import (
     Staged,
@@ -1059,3 +1060,21 @@ def test_a_csv_goes_into_a_table_with_numbers_as_numbers(place: Any, here: Path)
     Path("people.csv").write_text("id;x;k\na;1,5;1\nb;;2\nc;3,5;3\n")
     assert main(["mask", "people.csv", "-o", place.url("released"), "--method", "identity"]) == 0
     assert content(place.url("released")) == {"id": ["a", "b", "c"], "x": [1.5, None, 3.5], "k": [1, 2, 3]}
+
+
+@pytest.mark.parametrize("scheme", ["sqlite", "duckdb"])
+def test_a_disk_that_is_full_at_the_commit_leaves_nothing(scheme: str, tmp_path: Path) -> None:
+    """The database rolls back by itself then; the manifest and the secret must not stay without a release."""
+    save(datasets.census(3_000), tmp_path / "people.parquet")
+    (tmp_path / "out").mkdir()
+    address = f"{scheme}:///{tmp_path}/out/survey.db?table=people"
+    words = ["mask", str(tmp_path / "people.parquet"), "-o", address, "--method", "identity"]
+    script = (
+        "import resource, signal, sys; from rankveil.cli import main; "
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000)); "
+        f"sys.exit(main({words!r}))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert "cannot be written" in done.stderr
+    assert list((tmp_path / "out").iterdir()) == []

@@ -123,7 +123,9 @@ class Replacement:
             with _said_of(self._address, deed="written"):
                 self._connection.execute("COMMIT")
             self.committed = True
-        except BaseException:
+        except FileError:  # on a full disk the database has rolled back by itself
+            raise
+        except BaseException:  # Ctrl-C, before the commit or after it
             self.committed = not _rolled_back(self._connection)
             raise
         self._connection.close()

@@ -114,8 +114,12 @@ class Replacement:
         try:
             with _said_of(self._address, deed="written"):
                 self._connection.execute("COMMIT")
-        finally:
+            self.committed = True
+        except FileError:  # on a full disk the database has rolled back by itself
+            raise
+        except BaseException:  # Ctrl-C, before the commit or after it
             self.committed = not self._connection.in_transaction
+            raise
         self._connection.close()
 
     def abandon(self) -> None:
