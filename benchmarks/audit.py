@@ -17,7 +17,7 @@ import numpy as np
 
 from rankveil import catalogue
 from rankveil.measuring import Measuring
-from rankveil.pairing import Pair
+from rankveil.pairs import Pair
 from rankveil.seeds import Seed
 
 LEFT_OUT = {

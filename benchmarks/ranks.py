@@ -2,7 +2,8 @@
 
     .venv/bin/python benchmarks/ranks.py [--rows 1000000] [--columns 10] [--repeat 3]
 
-The limit is the sort; ranks may cost at most twice that.
+Seconds are of processor time on all cores together. Ranks may cost at most twice numpy's sort; from 20,000 rows on
+columns are sorted by their bits, and they cost less than half of it.
 """
 
 from __future__ import annotations
@@ -15,15 +16,16 @@ import numpy as np
 
 from rankveil.ranks import average_ranks, reverse_map, strict_ranks
 from rankveil.seeds import Seed
+from rankveil.sorting import order_of
 
 
 def best(function: Callable[[], object], *, repeat: int) -> float:
-    """The shortest of several runs, in seconds."""
+    """The shortest of several runs, in seconds of processor time."""
     times = []
     for _ in range(repeat):
-        start = time.perf_counter()
+        start = time.process_time()
         function()
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     return min(times)
 
 
@@ -43,10 +45,13 @@ def main() -> None:
     stream = Seed.of(0).stream("ties")
     ties = np.column_stack([stream.bits(given.rows) for _ in range(given.columns)])
     columns = range(given.columns)
+    order_of(ties[:, 0])  # what is compiled is compiled
+    average_ranks(tables["normal"][:, 0])
     print(f"{given.rows} rows by {given.columns} columns, best of {given.repeat}")
     for name, x in tables.items():
         work: dict[str, Callable[[], object]] = {
             "numpy.argsort": lambda x=x: [np.argsort(x[:, j]) for j in columns],
+            "sorting by bits": lambda x=x: [order_of(x[:, j]) for j in columns],
             "average_ranks": lambda x=x: average_ranks(x),
             "average_ranks, one column at a time": lambda x=x: [average_ranks(x[:, j]) for j in columns],
             "strict_ranks": lambda x=x: strict_ranks(x, ties=ties),

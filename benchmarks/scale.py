@@ -1,18 +1,19 @@
 """Measures of tables larger than memory beside the ranks alone in DuckDB, on the same two Parquet folders.
 
-    .venv/bin/python benchmarks/scale.py [--records 5000000] [--columns 10] [--workers 2] [--folder PLACE] [--steps]
+    .venv/bin/python benchmarks/scale.py [--records 5000000] [--columns 10] [--workers 2] [--memory 3GiB]
 
 An original and a masked table are written as folders of many Parquet files: seven columns of ten without ties, one
 rounded, one with a third of zeros, one of whole numbers. Then, on the same data:
 
 - DuckDB (2 threads, 3 GiB) computes the average ranks of every column, one column after the other; they are added up
   and not kept, nor brought back to their rows;
-- rankveil, with two worker processes of one thread each, computes all rank and moment measures but cm3 and keeps the
-  ranks of every row until it is done.
+- rankveil (`rv.audit` with `cluster="local:2"`), with two worker processes of one thread each and 3 GiB together,
+  computes all rank and moment measures but cm3 and keeps the ranks of every row until it is done. Starting the workers
+  is included.
 
-Printed: seconds on the clock and of processor time, the ratios, the peak of the memory of all processes together (pages
-that they share are counted for each), and the peak of the scratch folder in bytes a row. On a machine that others use
-too, the ratio of processor times is the one to look at. `--steps` shows where the time goes.
+Printed: seconds on the clock and of processor time, the ratios, the peak of the memory of all processes together, and
+the peak of the scratch folder in bytes a row. On a machine that others use too, the ratio of processor times is the one
+to look at.
 """
 
 from __future__ import annotations
@@ -25,16 +26,13 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Self
 
 import numpy as np
 
-from rankveil.partitions.measures import Findings, ask_order
-from rankveil.partitions.stages import Job, measured, ranked, remove_ranks
-from rankveil.seeds import Seed
+import rankveil as rv
 
 MEASURES = (
     "cm1",
@@ -98,7 +96,7 @@ class Watch:
     """The peaks of the memory of this process and those it started, and of a folder."""
 
     def __init__(self, folder: str) -> None:
-        self.folder, self.memory, self.scratch = folder, 0, 0
+        self.folder, self.memory, self.scratch, self.processor = folder, 0, 0, 0.0
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
 
@@ -112,8 +110,9 @@ class Watch:
 
     def _look(self) -> None:
         while not self._over.wait(0.3):
-            self.memory = max(self.memory, sum(map(_resident, [os.getpid(), *_below(os.getpid())])))
+            self.memory = max(self.memory, sum(map(_proportional, [os.getpid(), *_below(os.getpid())])))
             self.scratch = max(self.scratch, _size(self.folder))
+            self.processor = max(self.processor, _processor())  # of workers that are gone nothing is known
 
 
 def _below(process: int) -> list[int]:
@@ -126,63 +125,32 @@ def _below(process: int) -> list[int]:
     return [each for child in own for each in (child, *_below(child))]
 
 
-def _resident(process: int) -> int:
+def _proportional(process: int) -> int:
+    """The memory of a process; pages that it shares with others count in part."""
     try:
-        with open(f"/proc/{process}/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
+        with open(f"/proc/{process}/smaps_rollup") as file:
+            return next(int(line.split()[1]) * 1024 for line in file if line.startswith("Pss:"))
+    except (OSError, StopIteration):
         return 0
 
 
 def _size(folder: str) -> int:
+    """Bytes of all files below a folder."""
     total = 0
-    for entry in os.scandir(folder):
-        try:
-            total += entry.stat().st_size
-        except FileNotFoundError:
-            continue
+    for here, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += os.path.getsize(os.path.join(here, name))
     return total
 
 
-class Engine:
-    """Worker processes, and what each kind of task took."""
-
-    def __init__(self, workers: int) -> None:
-        os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-        self.pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
-        self.steps: dict[str, list[float]] = {}
-
-    def __call__(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-        start = time.perf_counter()
-        results, user, system = [], 0.0, 0.0
-        for result, taken in self.pool.map(partial(_timed, function), items):
-            results.append(result)
-            user, system = user + taken[0], system + taken[1]
-        name = function.func.__name__ if isinstance(function, partial) else function.__name__
-        step = self.steps.setdefault(name, [0.0, 0.0, 0.0])
-        step[0] += time.perf_counter() - start
-        step[1] += user + system
-        step[2] += system
-        return results
-
-
-def _timed(function: Callable[[Any], Any], item: Any) -> tuple[Any, tuple[float, float]]:
-    start = os.times()
-    result = function(item)
-    end = os.times()
-    return result, (end.user - start.user, end.system - start.system)
-
-
-def measure(folder: str, scratch: str, *, engine: Engine) -> dict[str, float]:
-    """The values of all measures."""
+def measure(folder: str, scratch: str, *, workers: int, memory: str) -> dict[str, float]:
+    """The values of all measures, by worker processes that may use so much memory together."""
     original, masked = (os.path.join(folder, side) for side in ("original", "masked"))
-    job = Job.of(original, masked, scratch=scratch, seed=Seed.of(0))
-    columns = ranked(job, engine, ask=partial(ask_order, {}))
-    found = Findings(job.names, columns, measured(job, engine, columns))
-    values, without = found.all(MEASURES)
-    remove_ranks(job, engine)
-    assert not without, without
-    return {name: value.value for name, value in values.items()}
+    where = {"cluster": f"local:{workers}", "memory": memory, "scratch": scratch}
+    found = rv.audit(original, masked, measures=MEASURES, **where)
+    assert not found.not_applicable, found.not_applicable
+    return {name: found.values[name].value for name in MEASURES}
 
 
 def in_process(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -198,7 +166,7 @@ def main() -> None:
     options.add_argument("--columns", type=int, default=10)
     options.add_argument("--workers", type=int, default=2)
     options.add_argument("--folder", help="where data and scratch files go; the system's temporary folder unless given")
-    options.add_argument("--steps", action="store_true", help="what each kind of task took")
+    options.add_argument("--memory", default="3GiB", help="what the workers may use together")
     options.add_argument("--ours", action="store_true", help="leave DuckDB out")
     given = options.parse_args()
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
@@ -209,24 +177,14 @@ def main() -> None:
         if not given.ours:
             theirs = in_process(duckdb_ranks, folder, given.records, given.columns)
             print(f"DuckDB, ranks alone: {_times(*theirs[:2])}, memory {_gigabytes(theirs[2])}")
-        engine = Engine(given.workers)
-        engine(abs, range(given.workers))  # the workers are there
         with Watch(scratch) as watch:
             clock, processor = time.perf_counter(), _processor()
-            values = measure(folder, scratch, engine=engine)
-            clock, processor = time.perf_counter() - clock, _processor() - processor
-        engine.pool.shutdown()
+            values = measure(folder, scratch, workers=given.workers, memory=given.memory)
+            clock, processor = time.perf_counter() - clock, watch.processor - processor
         print(f"all measures: {_times(clock, processor)}, memory {_gigabytes(watch.memory)}")
         print(f"scratch at most {watch.scratch / given.records:.0f} bytes a row")
         if not given.ours:
             print(f"ratio: clock {clock / theirs[0]:.2f}, processor {processor / theirs[1]:.2f}")
-        if given.steps:
-            cells = 2 * given.records * given.columns
-            for name, (on_clock, of_processor, of_system) in engine.steps.items():
-                each, of_it = 1e9 * of_processor / cells, 1e9 * of_system / cells
-                print(
-                    f"    {name}: {_times(on_clock, of_processor)}, {each:.0f} ns a value ({of_it:.0f} in the system)"
-                )
         print(", ".join(f"{name} {value:.6g}" for name, value in values.items()))
         shutil.rmtree(scratch)
 
@@ -235,8 +193,11 @@ def _processor() -> float:
     """Processor time of this process and the workers so far."""
     total = 0
     for process in [os.getpid(), *_below(os.getpid())]:
-        with open(f"/proc/{process}/stat") as file:
-            fields = file.read().rpartition(")")[2].split()
+        try:
+            with open(f"/proc/{process}/stat") as file:
+                fields = file.read().rpartition(")")[2].split()
+        except OSError:
+            continue
         total += int(fields[11]) + int(fields[12])  # in user mode and in the system's
     return total / os.sysconf("SC_CLK_TCK")
 

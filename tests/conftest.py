@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import socket
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,3 +25,44 @@ def reference_data() -> Callable[[str], Path]:
         return path
 
     return find
+
+
+class Server:
+    """The workbench on a free port of this machine, as `rankveil serve` runs it, in a thread."""
+
+    def __init__(self, workspace: Path, **more: Any) -> None:
+        import uvicorn
+
+        from rankveil.web.app import make_app
+
+        self.app = make_app(workspace, **more)
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self._socket.getsockname()[1]
+        self.origin = f"http://127.0.0.1:{self.port}"
+        self._server = uvicorn.Server(uvicorn.Config(self.app, log_level="error", access_log=False, ws="none"))
+        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]})
+        self._clients: list[Any] = []
+        self._thread.start()
+        while not self._server.started:
+            time.sleep(0.01)
+
+    def client(self, **more: Any) -> Any:
+        """A browser without a session."""
+        import httpx
+
+        made = httpx.Client(base_url=self.origin, timeout=60, trust_env=False, **more)
+        self._clients.append(made)
+        return made
+
+    def stop(self) -> None:
+        for client in self._clients:
+            client.close()
+        self._server.should_exit = True
+        self._thread.join()
+        self._socket.close()
+
+
+@pytest.fixture(scope="session")
+def serving() -> type[Server]:
+    """The workbench in a thread, for tests that need no process of its own: it starts without imports."""
+    return Server

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from rankveil.manifest import Manifest, Secret
     from rankveil.masker import Masker
     from rankveil.pairing import reverse_map
+    from rankveil.people.certificate import Certificate, certify
     from rankveil.people.intruder import Attack, attack
-    from rankveil.people.protector import Certificate, Release, certify, mask
+    from rankveil.people.protector import Release, mask
     from rankveil.people.subject import Verification, subject_page, verify
     from rankveil.people.user import Corrected, correct
     from rankveil.plans import Plan, Step
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 _ROOMS = {
     "Attack": "people.intruder",
     "Audit": "auditing",
-    "Certificate": "people.protector",
+    "Certificate": "people.certificate",
     "ClusterError": "errors",
     "Comparison": "comparison",
     "Corrected": "people.user",
@@ -60,7 +61,7 @@ _ROOMS = {
     "Verification": "people.subject",
     "attack": "people.intruder",
     "audit": "auditing",
-    "certify": "people.protector",
+    "certify": "people.certificate",
     "compare": "comparison",
     "correct": "people.user",
     "inspect": "inspection",

@@ -15,9 +15,11 @@ from rankveil import catalogue
 from rankveil.catalogue import Array, Measure, Value, get_measure
 from rankveil.cluster.places import Parts, place_for, several
 from rankveil.errors import NotApplicableError, ParameterError
+from rankveil.execute import in_threads, one_core_algebra
 from rankveil.measuring import Measuring, Settings
 from rankveil.moments import of_replicates
-from rankveil.pairing import Pair, pair_tables
+from rankveil.pairing import pair_tables
+from rankveil.pairs import Pair
 from rankveil.ranks import rank_changes
 from rankveil.table import listed
 
@@ -77,6 +79,10 @@ class Audit:
     gates: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     pair: Pair | None = None
+    mappings: tuple[str, ...] = ()
+    """How each of several masked versions corresponds to the original, where they differ in that."""
+    rankings: dict[str, str] = field(default_factory=dict)
+    """By what the categories of columns are ordered, where there is no pair that tells it."""
 
     def __getitem__(self, name: str) -> float:
         """The value of a measure; one that does not apply says why."""
@@ -112,11 +118,12 @@ class Audit:
             "records": self.records,
             "attributes": list(self.attributes),
             "mapping": self.mapping,
-            "rankings": {} if self.pair is None else self.pair.rankings,
+            "rankings": self.rankings if self.pair is None else self.pair.rankings,
             "measures": shown,
             "not_applicable": self.not_applicable,
             "gates": self.gates,
             "notes": self.notes,
+            **({"mappings": list(self.mappings)} if self.mappings else {}),
         }
 
     def rows(self) -> list[dict[str, Any]]:
@@ -181,6 +188,7 @@ class Audit:
         return shown(audit_words(content), charts=charts, grids=audit_grids(content))
 
 
+@one_core_algebra()
 def measure_pair(
     pair: Pair,
     *,
@@ -208,7 +216,7 @@ def measure_pair(
     }
     for name in values if domains else ():
         if get_measure(name).family in ("loss", "utility"):
-            values[name] = _with_domains(values[name], name, domains)
+            values[name] = _with_domains(values[name], name, domains, size=pair.x.size)
     made = Audit(
         records=len(pair),
         attributes=pair.names,
@@ -246,12 +254,13 @@ def _judged(rules: Sequence[Gate], values: Mapping[str, Value]) -> list[dict[str
 def _said(values: Mapping[str, Value]) -> list[str]:
     """The notes of the measures, those that say the same together.
 
-    What a measure repeats of a part that speaks for itself is left out.
+    What a measure repeats of parts that speak for themselves is left out.
     """
     by: dict[str, list[str]] = {}
     for name, value in values.items():
         for note in value.notes:
-            if note.partition(":")[0] not in values:
+            parts = note.partition(":")[0].split(", ")
+            if not all(part in values for part in parts):
                 by.setdefault(note, []).append(name)
     return [f"{_several(names)}: {note}" for note, names in by.items()]
 
@@ -264,19 +273,20 @@ def _several(names: Sequence[str]) -> str:
     )
 
 
-def _with_domains(value: Value, name: str, domains: Mapping[str, Measuring | str]) -> Value:
+def _with_domains(value: Value, name: str, domains: Mapping[str, Measuring | str], *, size: int) -> Value:
     """A value with the same measure on every subdomain in its details (Winkler's analytical validity)."""
-    by: dict[str, Any] = {}
-    for level, part in domains.items():
+
+    def of(part: Measuring | str) -> dict[str, Any]:
         if isinstance(part, str):
-            by[level] = {"value": None, "not_applicable": part}
-            continue
+            return {"value": None, "not_applicable": part}
         made: dict[str, Any] = {"records": len(part.pair)}
         try:
             made["value"] = part.value(name).value
         except NotApplicableError as why:
             made |= {"value": None, "not_applicable": str(why)}
-        by[level] = made
+        return made
+
+    by = dict(zip(domains, in_threads(of, domains.values(), size=size), strict=True))
     return Value(value.value, {**value.details, "by": by}, value.notes)
 
 
@@ -300,9 +310,10 @@ def audit(
     """Every measure that applies to a release, made by whatever tool.
 
     `masked` may be a list of several masked versions: every measure is then their mean, with its standard deviation and
-    interval. `settings` are parameters of measures, as in `{"um": {"basis": "values"}}`; `target` names the column of
-    a stated use; `pair="nearest"` lets losses pair the records of tables that do not correspond. `matching` says how
-    the tables belong together: columns, key, mapping, secret, by, seed, and the columns' schema.
+    interval, and `secret` and `mapping` may be lists too. `settings` are parameters of measures, as in
+    `{"um": {"basis": "values"}}`; `target` names the column of a stated use; `pair="nearest"` lets losses pair the
+    records of tables that do not correspond. `matching` says how the tables belong together: columns, key, mapping,
+    secret, by, seed, and the columns' schema.
 
     Tables may be given by the paths of their files. Parquet ones of any size are measured in parts by the workers of a
     `cluster`: "local", "local:4", or the address of a Dask scheduler, such as "tcp://host:8786"; those that would not
@@ -317,7 +328,7 @@ def audit(
     if place is not None:
         parts = Parts(place, scratch=scratch, memory=memory, subjects=subjects, resume=resume, progress=progress)
         return _in_parts(original, masked, parts, how, names=measures, gates=fail_if, settings=settings, said=said)
-    read = partial(_loaded, schema=matching.get("schema"))
+    read = partial(loaded, schema=matching.get("schema"))
     original, masked = read(original), [read(each) for each in masked] if several(masked) else read(masked)
     asked: dict[str, Any] = {"settings": settings, "target": target, "nearest": pair == "nearest"}
     if not several(masked):
@@ -328,19 +339,29 @@ def audit(
     if not masked:
         raise ParameterError("there is no masked table to measure")
     secrets = matching.pop("secret", None)
-    secrets = list(secrets) if isinstance(secrets, list | tuple) else [secrets] * len(masked)
-    if len(secrets) != len(masked):
-        raise ParameterError(f"{len(masked)} masked tables need as many secrets, not {len(secrets)}")
+    secrets, mappings = (
+        _one_each(given, len(masked), what)
+        for given, what in ((secrets, "secrets"), (matching.pop("mapping", True), "mappings"))
+    )
     made: list[Audit] = []
-    for number, (each, secret) in enumerate(zip(masked, secrets, strict=True)):
-        both = pair_tables(original, each, secret=secret, beside=made[0].pair if made else None, **matching)
+    for number, (each, secret, mapping) in enumerate(zip(masked, secrets, mappings, strict=True)):
+        own = {"secret": secret, "mapping": mapping}
+        both = pair_tables(original, each, beside=made[0].pair if made else None, **own, **matching)
         made.append(
             measure_pair(both, names=measures, gates=fail_if, progress=_part(progress, number, len(masked)), **asked)
         )
     return combined(made, gates=fail_if)
 
 
-def _loaded(table: Any, *, schema: Schema | None) -> Any:
+def _one_each(given: Any, count: int, what: str) -> list[Any]:
+    """What was given for each of several masked tables, or for all."""
+    made = list(given) if isinstance(given, list | tuple) else [given] * count
+    if len(made) != count:
+        raise ParameterError(f"{count} masked tables need as many {what}, not {len(made)}")
+    return made
+
+
+def loaded(table: Any, *, schema: Schema | None) -> Any:
     """A table given by the path of its file, or as it is."""
     if not isinstance(table, str | os.PathLike):
         return table
@@ -364,14 +385,16 @@ def _in_parts(
 ) -> Audit:
     """The audit of two Parquet tables by the workers of a cluster."""
     rules, chosen = _asked_for(names, gates)
-    found = parts.measure(original, masked, how, names=chosen, settings=settings)
+    asked = [*(listed(names) if names is not None else ()), *(rule.measure for rule in rules)]
+    found = parts.measure(original, masked, how, names=chosen, asked=asked, settings=settings)
     made = Audit(
         records=found.records,
         attributes=found.attributes,
-        mapping="rows",
+        mapping=found.mapping,
         values=found.values,
         not_applicable=found.not_applicable,
         notes=[*said, *found.notes, *_said(found.values)],
+        rankings=dict(found.rankings),
     )
     made.gates = _judged(rules, found.values)
     return made
@@ -414,6 +437,9 @@ def combined(made: Sequence[Audit], *, gates: Sequence[str] = ()) -> Audit:
         notes=notes,
         pair=first.pair,
     )
+    if len({each.mapping for each in made}) > 1:
+        whole.mappings = tuple(each.mapping for each in made)
+        notes.append(f"the versions correspond to the original in different ways: {', '.join(whole.mappings)}")
     rules = [Gate.parse(rule) for rule in listed(gates)]
     whole.gates = _judged(rules, values)
     return whole

@@ -61,19 +61,6 @@ class Basis:
         """The columns that are constant or depend on others."""
         return tuple(sorted(set(range(self.r.shape[1])) - set(self.kept)))
 
-    @property
-    def covariance(self) -> Array:
-        """The covariances of the columns in units in which the largest standard deviation is 1."""
-        largest = self.spread.max(initial=0.0)
-        unit = self.r * (self.spread / largest if largest > 0 else self.spread)
-        found: Array = unit.T @ unit
-        return found
-
-    def without(self, j: int) -> Array:
-        """Weights of q that give an orthonormal basis of all columns but column j."""
-        u, sizes, _ = np.linalg.svd(np.delete(self.r, j, axis=1), full_matrices=False)
-        return u[:, sizes > DEPENDENT**0.5]
-
 
 def orthonormal(x: Array) -> Basis:
     """A basis of the columns of x around their means, constant and dependent ones left out.

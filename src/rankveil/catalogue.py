@@ -6,173 +6,54 @@ the modules of `rankveil.methods` and `rankveil.measures`: a file dropped there 
 
 from __future__ import annotations
 
-import datetime
 import importlib
 import inspect
 import math
 import pkgutil
-import re
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Annotated, Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankveil.errors import ParameterError, suggestion
+from rankveil.parameters import DATED, EACH, REQUIRED, Parameter, Range, read_parameter
+from rankveil.rows import HERE, Rows
+
+__all__ = [
+    "DATED",
+    "EACH",
+    "EVERY_KIND",
+    "NUMBERS",
+    "REQUIRED",
+    "Array",
+    "Entry",
+    "Measure",
+    "Method",
+    "Outcome",
+    "Parameter",
+    "Range",
+    "Value",
+    "get_measure",
+    "get_method",
+    "measure",
+    "measures",
+    "method",
+    "methods",
+]
 
 Array = NDArray[np.float64]
 
-REQUIRED = inspect.Parameter.empty
-_PROVIDED = ("rng", "attributes", "names", "target", "kinds", "categories", "groups", "temporal")
+_PROVIDED = ("rng", "attributes", "names", "target", "kinds", "categories", "groups", "temporal", "gaps", "rows")
 """Keyword arguments that people do not set: the stream of draws, how many columns there are, their names, kinds and
 categories (None for numbers), the group of each record if there are groups, the type of dates and times, and for a
 measure which of the columns (from 0) is the target of the stated use, if any."""
 
-_PART = re.compile(r"(?:[\[(][^\[\](),]*,[^\[\](),]*[\])]|[^,])+")
-"""A part of a list in text: commas separate, but not within a band such as [18,30)."""
-
 NUMBERS = ("numeric", "ordinal")
 EVERY_KIND = ("numeric", "ordinal", "nominal")
-
-
-class _Each:
-    """See EACH."""
-
-
-EACH = _Each()
-"""Marks a parameter of a method on several columns that may be another for each: it comes as an array."""
-
-
-@dataclass(frozen=True)
-class Range:
-    """The values that a number may take, ends included unless said otherwise."""
-
-    low: float = -math.inf
-    high: float = math.inf
-    above: bool = False
-    """Whether the low end itself is excluded."""
-
-    def __contains__(self, value: float) -> bool:
-        return (self.low < value if self.above else self.low <= value) and value <= self.high
-
-    def __str__(self) -> str:
-        if self.high == math.inf:
-            return f"{'above' if self.above else 'at least'} {self.low:g}"
-        return f"{'above' if self.above else 'from'} {self.low:g} to {self.high:g}"
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One parameter of a method or measure, as its signature declares it."""
-
-    name: str
-    type: type
-    default: Any
-    optional: bool
-    range: Range | None
-    choices: tuple[str, ...]
-    text: str
-    each: bool = False
-    """Whether a method on several columns takes one for each column."""
-
-    @property
-    def required(self) -> bool:
-        """Whether there is no default."""
-        return self.default is REQUIRED
-
-    def check(self, value: Any, *, owner: str, column: str | None = None) -> Any:
-        """The value in its own type, or an error that says what would be right."""
-        where = f"{owner}: {self.name}{f' of column {column}' if column else ''}"
-        if value is None or (self.optional and isinstance(value, str) and value.lower() == "none"):
-            if self.optional:
-                return None
-            raise ParameterError(f"{where} must be given ({self.expected()})")
-        converted = self._convert(value)
-        if (
-            converted is None
-            or (self.choices and converted not in self.choices)
-            or (self.range is not None and converted not in self.range)
-        ):
-            raise ParameterError(f"{where} must be {self.expected()}, not {value!r}")
-        return converted
-
-    def _convert(self, value: Any) -> Any:
-        try:
-            if self.type is bool:
-                words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-                return value if isinstance(value, bool | np.bool_) else words.get(str(value).lower())
-            if self.type in (int, float):
-                number = float(value)
-                if isinstance(value, bool | np.bool_) or not math.isfinite(number):
-                    return None
-                if self.type is float:
-                    return number
-                exact = int(value) if str(value).lstrip("+-").isdecimal() else int(number)
-                return exact if number == int(number) else None
-            if self.type is tuple:
-                if isinstance(value, Mapping | bytes):
-                    return None
-                parts = _PART.findall(value) if isinstance(value, str) else [_plain(part) for part in value]
-                return tuple(part.strip() for part in parts if part.strip())
-            return str(value) if isinstance(value, str) else None
-        except (AttributeError, TypeError, ValueError, OverflowError):
-            return None
-
-    def expected(self) -> str:
-        """What would be right, in words."""
-        if self.choices:
-            return " or ".join(self.choices)
-        kinds = {int: "a whole number", float: "a number", bool: "true or false", tuple: "a list"}
-        kind = kinds.get(self.type, "a text")
-        return f"{kind} {self.range}" if self.range else kind
-
-    def describe(self) -> dict[str, Any]:
-        """For the catalogue's JSON."""
-        described: dict[str, Any] = {"name": self.name, "type": self.type.__name__, "text": self.text}
-        described["required"] = self.required
-        if not self.required:
-            described["default"] = self.default
-        if self.range:
-            ends = [self.range.low, self.range.high]
-            described["range"] = [end if math.isfinite(end) else None for end in ends]
-            described["above"] = self.range.above
-        if self.choices:
-            described["choices"] = list(self.choices)
-        return described
-
-
-def _plain(part: Any) -> str:
-    """A part of a list as text: a word, a number, or a date as TOML has it."""
-    if isinstance(part, bool) or not isinstance(part, str | int | float | np.number | datetime.date | datetime.time):
-        raise TypeError("no part of a list")
-    return str(part)
-
-
-def _read_parameter(name: str, hint: Any, default: Any) -> Parameter:
-    extras: tuple[Any, ...] = ()
-    if get_origin(hint) is Annotated:
-        hint, *rest = get_args(hint)
-        extras = tuple(rest)
-    optional = False
-    if get_origin(hint) in (Union, types.UnionType):
-        optional = type(None) in get_args(hint)
-        (hint,) = (part for part in get_args(hint) if part is not type(None))
-    choices = get_args(hint) if get_origin(hint) is Literal else ()
-    if hint is not bool and get_origin(hint) is tuple:
-        hint = tuple
-    return Parameter(
-        name=name,
-        type=str if choices else hint,
-        default=default,
-        optional=optional,
-        range=next((extra for extra in extras if isinstance(extra, Range)), None),
-        choices=choices,
-        each=any(extra is EACH for extra in extras),
-        text=next((extra for extra in extras if isinstance(extra, str)), ""),
-    )
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -194,11 +75,11 @@ class Entry(Generic[F]):
         hints = get_type_hints(self.function, include_extras=True)
         signature = inspect.signature(self.function).parameters.values()
         keywords = [p for p in signature if p.kind is p.KEYWORD_ONLY and p.name not in _PROVIDED]
-        read = {p.name: _read_parameter(p.name, hints[p.name], p.default) for p in keywords}
+        read = {p.name: read_parameter(p.name, hints[p.name], p.default) for p in keywords}
         needs = tuple(p.name for p in signature if p.kind is not p.KEYWORD_ONLY)
         if "given" in needs:  # the function gets the columns, a plan names them
             hint = Annotated[tuple[str, ...], "columns that are kept as they are and that the masked ones depend on"]
-            read["given"] = _read_parameter("given", hint, ())
+            read["given"] = read_parameter("given", hint, ())
         object.__setattr__(self, "parameters", types.MappingProxyType(read))
         object.__setattr__(self, "needs", needs)
 
@@ -240,6 +121,8 @@ class Outcome:
     """For the protector: what was special here."""
     missing: NDArray[np.bool_] | None = None
     """Which cells are missing now, from a method on several columns that changes that; otherwise those that were."""
+    gaps: NDArray[np.int64] | None = None
+    """The number of the missing code of each cell that is missing now; none where all of them are empty cells."""
     levels: tuple[str, ...] | None = None
     """The labels that the values are codes of, when they are others than before (one column)."""
 
@@ -271,6 +154,8 @@ class Method(Entry[Callable[..., Any]]):
     """Whether it makes labels of numbers, or other labels than there were."""
     leaves_out: bool = False
     """Whether records are left out."""
+    by_parts: bool = False
+    """Whether it can work on some of the rows at a time: what concerns all of them it asks `rows`."""
     strength: str | None = None
     stronger: Literal["higher", "lower"] = "higher"
     instead: tuple[str, ...] = ()
@@ -303,9 +188,14 @@ class Method(Entry[Callable[..., Any]]):
     """What holds for the release whatever the data: see `guarantees`."""
 
     @property
+    def accepts(self) -> frozenset[str]:
+        """The names of all that its function takes."""
+        return frozenset(inspect.signature(self.function).parameters)
+
+    @property
     def random(self) -> bool:
         """Whether it draws: it does when its function takes `rng`."""
-        return "rng" in inspect.signature(self.function).parameters
+        return "rng" in self.accepts
 
     def __call__(
         self,
@@ -331,10 +221,12 @@ class Method(Entry[Callable[..., Any]]):
         categories: Any = None,
         groups: Any = None,
         temporal: Any = None,
+        gaps: Any = None,
+        rows: Rows = HERE,
     ) -> Any:
         """Run on arrays with parameters that were checked already."""
         provided = {"rng": rng, "attributes": attributes, "names": names, "kinds": kinds, "categories": categories}
-        provided |= {"groups": groups, "temporal": temporal}
+        provided |= {"groups": groups, "temporal": temporal, "gaps": gaps, "rows": rows}
         wanted = inspect.signature(self.function).parameters
         keywords = {name: value for name, value in {**bound, **provided}.items() if name in wanted}
         return self.function(*data, **{name: value for name, value in keywords.items() if name not in self.needs})
@@ -369,6 +261,11 @@ class Method(Entry[Callable[..., Any]]):
         if self.disclosure is not None:
             return self.disclosure(bound)
         return {name: why for name, why in self.from_data.items() if bound[name] in (None, "data")}
+
+    def used(self, bound: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters that count: not the strength where another one stands instead of it."""
+        replaced = any(bound.get(name) is not None for name in self.instead)
+        return {name: value for name, value in bound.items() if not (replaced and name == self.strength)}
 
     def facts(self, bound: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """What holds for the method, with these parameters when they are given."""
@@ -418,6 +315,9 @@ class Measure(Entry[Callable[..., Any]]):
     """The kinds of columns that it takes; those of other kinds are left out, and the result says so."""
     weighted: bool = False
     """Whether records count by their weights where there are some."""
+    moments: Literal["as numbers", "in days", "left out"] = "as numbers"
+    """What it makes of dates and times: numbers in whatever unit they are kept, days where the unit would show in the
+    value, or nothing where it divides by values: the 0 of a calendar or of a clock is only agreed."""
     per: Literal["column", "table"] = "table"
     headline: Literal["mean", "max", "min"] = "mean"
     """How the per-attribute values of a `per="column"` measure become one number."""
@@ -451,6 +351,7 @@ class Measure(Entry[Callable[..., Any]]):
             "needs_equal_numbers": self.equal,
             "kinds": list(self.kinds),
             "weighted": self.weighted,
+            "dates_and_times": self.moments,
             "per": self.per,
             "headline": self.headline if self.per == "column" else None,
             "parameters": [parameter.describe() for parameter in self.parameters.values()],

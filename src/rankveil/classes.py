@@ -1,8 +1,8 @@
 """Equivalence classes: the records that agree in all quasi-identifiers, among which nobody can be told apart.
 
-A missing cell is a value of its own, which agrees with missing cells only. With `missing="any"` it agrees with
-everything, as sdcMicro counts: then agreement is no longer transitive, and what a class has is the number of
-records that agree with its records.
+A missing cell is a value of its own, which agrees with missing cells of the same code only: who sees n/a here and an
+empty cell there can tell them apart. With `missing="any"` it agrees with everything, as sdcMicro counts: then agreement
+is no longer transitive, and what a class has is the number of records that agree with its records.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from rankveil import metadata
 from rankveil.errors import ParameterError
 
 Array = NDArray[np.float64]
@@ -106,7 +107,9 @@ class Classes:
 
 
 def numbered(column: Array) -> tuple[Codes, int]:
-    """The different values of a column numbered from 0 in their order, missing last; and how many numbers there are.
+    """The different values of a column numbered from 0 in their order, missing last, one number for each missing code.
+
+    And how many numbers there are.
 
     >>> numbered(np.array([2.5, np.nan, 1.0, 2.5]))
     (array([1, 2, 0, 1]), 3)
@@ -120,11 +123,13 @@ def joined(number: Codes, count: int, other: Codes, of: int) -> tuple[Codes, int
 
 
 def _coded(column: Array) -> tuple[Codes, int]:
-    """Whole numbers in the order of the values, missing the largest, and a bound that they stay below."""
+    """Whole numbers in the order of the values, missing ones the largest, and a bound that they stay below."""
     absent = np.isnan(column)
     there = column if not absent.any() else column[~absent]
+    gaps = np.maximum(metadata.gap_numbers(column[absent]), 0)  # a missing value without a number is an empty cell
+    kinds, gap = np.unique(gaps, return_inverse=True)
     if there.size == 0:
-        return np.zeros(column.size, dtype=np.int64), 1
+        return gap.astype(np.int64), max(kinds.size, 1)
     low, high = float(there.min()), float(there.max())
     codes = np.empty(column.size, dtype=np.int64)
     if high - low < _TABLE * column.size and low == np.floor(low) and np.array_equal(there, np.floor(there)):
@@ -133,8 +138,8 @@ def _coded(column: Array) -> tuple[Codes, int]:
     else:
         values, codes[~absent] = np.unique(there, return_inverse=True)
         bound = values.size
-    codes[absent] = bound
-    return codes, bound + bool(absent.any())
+    codes[absent] = bound + gap
+    return codes, bound + kinds.size
 
 
 def _combined(coded: Sequence[tuple[Codes, int]]) -> tuple[Codes, int]:

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from rankveil import orders
+from rankveil import dates, metadata, orders
 from rankveil.dates import are_exact, as_whole
-from rankveil.errors import TableError, listing, suggestion
+from rankveil.errors import TableError, row_listing, suggestion
 from rankveil.metadata import Described
 
 Array = NDArray[np.float64]
@@ -36,11 +36,11 @@ _NUMBER_LIKE = r"^[+-]?[0-9][0-9.,' ]*%?$"
 _INTEGER = r"^[+-]?[0-9]+$"
 _CODE = r"^[+-]?0[0-9]"
 _WHOLE = r"^[+-]?[0-9]+[.,]0*$"
-_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
-_MOMENT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2})?$"
+_DOTTED_DATE = r"^[0-9]{1,2}[.][0-9]{1,2}[.]([0-9]{2}|[0-9]{4})$"
 _SEPARATED = "its numbers have thousands separators, percent signs or another decimal mark"
 _TOO_LONG = "its whole numbers are beyond 2^53, too long to be masked exactly"
 _TOO_FINE = "its times are too fine or too far away to be masked exactly"
+_DOUBTS = (_SEPARATED, _TOO_LONG, _TOO_FINE, dates.UNDECIDED, dates.CONTRADICTORY, dates.SEVERAL, dates.SHORT_YEARS)
 _TELLING = 50
 """Labels at most among which an order is looked for."""
 
@@ -59,6 +59,10 @@ class Cells:
     decimal: str = "."
     temporal: pa.DataType | None = None
     """What the cells are when they are dates or times, also when those are written as text."""
+    layout: dates.Layout | None = None
+    """How they are written, where they are text."""
+    start: int = 0
+    """The row of the table that the first cell stands in, from 0, where these are a part of a column."""
 
     @property
     def missing_count(self) -> int:
@@ -67,8 +71,8 @@ class Cells:
 
     @property
     def doubtful(self) -> bool:
-        """Whether they look like numbers but cannot be read as such: nothing to be taken as labels unasked."""
-        return self.why in (_SEPARATED, _TOO_LONG, _TOO_FINE)
+        """Whether they look like numbers or dates but cannot be read as such: no labels unless somebody says so."""
+        return self.why in _DOUBTS
 
     @property
     def is_text(self) -> bool:
@@ -79,6 +83,33 @@ class Cells:
     def present(self) -> pa.Array:
         """The cells that are not missing."""
         return self.cells.filter(pa.array(~self.missing)) if self.missing.any() else self.cells
+
+    @cached_property
+    def gaps(self) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+        """Of each cell the number of its missing code, and for each number the first row that has it.
+
+        0 is an empty cell (null), -1 one that has a value; cells that are written differently have different numbers.
+        """
+        numbers = np.where(self.missing, 0, -1)
+        rows = np.flatnonzero(self.missing & self.cells.is_valid().to_numpy(zero_copy_only=False))
+        if rows.size == 0:
+            return numbers, np.zeros(1, dtype=np.intp)
+        written = self.cells.take(pa.array(rows))
+        if pa.types.is_floating(written.type):  # a NaN may have a letter
+            values = written.to_numpy(zero_copy_only=False).astype(np.float64)
+            letters = np.where(np.isnan(values), metadata.tags_of(values), "")
+            keys = np.rec.fromarrays([np.nan_to_num(values, posinf=np.inf, neginf=-np.inf), np.isnan(values), letters])
+            _, first, codes = np.unique(keys, return_index=True, return_inverse=True)
+        else:
+            codes = written.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+            _, first = np.unique(codes, return_index=True)
+        numbers[rows] = codes + 1
+        return numbers, np.concatenate(([0], rows[first])).astype(np.intp)
+
+    def gap_words(self) -> list[str | None]:
+        """What stands in a missing cell of each number; None for one that is empty."""
+        _, first = self.gaps
+        return [None, *gap_text(self.cells.take(pa.array(first[1:]))).to_pylist()]
 
     def distinct(self) -> int:
         """How many different values there are, missing ones left out."""
@@ -117,7 +148,9 @@ class Cells:
 
     def numbers(self) -> Array:
         """The values as numbers, codes of the levels when ordinal; missing cells are NaN."""
-        values = np.full(len(self.cells), np.nan)
+        values = np.empty(len(self.cells))
+        if self.missing.any():
+            values[self.missing] = metadata.numbered_gaps(self.gaps[0][self.missing])
         if self.levels:
             codes = pc.index_in(self.present.cast(pa.string()), value_set=pa.array(self.levels))
             self._refuse_unknown_levels(codes)
@@ -132,12 +165,27 @@ class Cells:
             values[~self.missing] = exact.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         return values
 
+    def moments(self) -> pa.Array:
+        """All cells as dates or times, missing ones as nulls; a date that there is not is Arrow's error."""
+        there = pc.if_else(pa.array(self.missing), pa.scalar(None, self.cells.type), self.cells)
+        return there.cast(self.temporal) if self.layout is None else self.layout.read(there).cast(self.temporal)
+
     def _moments(self) -> pa.Array:
         """The present cells as dates or times."""
         try:
-            return self.present.cast(self.temporal)
+            return self.moments().drop_null()
         except pa.ArrowInvalid as error:
             raise TableError(f"column {self.name}: a date that there is not ({error}); correct it") from None
+
+    def written_like(self, other: Cells) -> Cells:
+        """The same cells, read as the dates or times of another column where they are written as that is.
+
+        A few dates alone may not tell whether the day comes first.
+        """
+        layout = other.layout
+        if layout is None or self.layout == layout or not self.is_text or not layout.fits(self.present):
+            return self
+        return replace(self, kind=other.kind, temporal=layout.kind, layout=layout, why="")
 
     def _parsed(self) -> Array:
         texts = _with_point(self.present, self.decimal)
@@ -149,19 +197,19 @@ class Cells:
         return parsed
 
     def _refuse_text(self, bad: NDArray[np.bool_]) -> None:
-        rows = np.flatnonzero(~self.missing)[bad] + 1
+        rows = np.flatnonzero(~self.missing)[bad] + 1 + self.start
         words = list(dict.fromkeys(self.present.filter(pa.array(bad)).to_pylist()))
         shown = ", ".join(f'"{word[:20]}"' for word in words[:3]) + (", ..." if len(words) > 3 else "")
         were = "value is not a number" if rows.size == 1 else "values are not numbers"
         raise TableError(
-            f"column {self.name}: {rows.size} {were} (row{'s' if rows.size > 1 else ''} {listing(rows)}: {shown}); "
+            f"column {self.name}: {rows.size} {were} ({row_listing(rows)}: {shown}); "
             f"declare {'it' if len(words) == 1 else 'them'} missing with --missing {','.join(words[:3])}"
         )
 
     def _refuse_unknown_levels(self, codes: pa.Array) -> None:
         unknown = pc.is_null(codes).to_numpy(zero_copy_only=False)
         if unknown.any():
-            rows = np.flatnonzero(~self.missing)[unknown] + 1
+            rows = np.flatnonzero(~self.missing)[unknown] + 1 + self.start
             word = str(self.present.filter(pa.array(unknown))[0].as_py())
             raise TableError(
                 f"column {self.name}: {word!r} (row {rows[0]}) is not one of its levels{suggestion(word, self.levels)}"
@@ -192,7 +240,7 @@ def read(
     if _is_text(array.type):
         array = pc.utf8_trim_whitespace(array)
     gone = _missing(array, missing)
-    if described is not None and described.has_missing_codes:
+    if described is not None and described.marks_missing:
         gone |= described.is_missing(array)
     found = Cells(name=name, kind="nominal", cells=array, missing=gone, decimal=decimal)
     if kind is None and levels is None and described is not None:
@@ -202,8 +250,15 @@ def read(
         return found
     if levels is not None:
         return replace(found, kind="ordinal", levels=_checked_levels(name, levels))
-    moments = _temporal(found)
-    if moments is not None and not found.is_text and not are_exact(array):
+    layout = dates.layout_of(found.present) if found.is_text else None
+    if isinstance(layout, str):
+        if kind is not None:
+            raise TableError(f"column {name}: {layout}")
+        return replace(found, why=layout)
+    if layout is not None:
+        return replace(found, kind="ordinal" if kind == "ordinal" else "numeric", temporal=layout.kind, layout=layout)
+    moments = _temporal(array.type)
+    if moments is not None and not are_exact(array):
         if kind is not None:
             raise TableError(f"column {name}: {_TOO_FINE}; round them to millionths of a second first")
         return replace(found, why=_TOO_FINE)
@@ -256,7 +311,7 @@ def to_arrow(series: nw.Series[Any]) -> pa.Array:
 def label_text(cells: pa.Array) -> pa.Array:
     """Values as text, whole decimals like whole numbers."""
     if pa.types.is_floating(cells.type):
-        values = cells.to_numpy(zero_copy_only=False)
+        values = cells.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
         there = values[~np.isnan(values)]
         if np.all(there == np.rint(there)) and np.all(np.abs(there) < EXACT):
             cells = pa.array(np.where(np.isnan(values), 0, values).astype(np.int64), mask=np.isnan(values))
@@ -266,20 +321,20 @@ def label_text(cells: pa.Array) -> pa.Array:
     return text
 
 
-def _temporal(cells: Cells) -> pa.DataType | None:
-    """The type of dates and times; in text only those that all read like 2024-01-31, or with 23:59 or 23:59:59."""
-    if not cells.is_text:
-        return cells.cells.type if pa.types.is_temporal(cells.cells.type) and _whole_time(cells.cells.type) else None
-    if len(cells.present) == 0:
-        return None
-    for pattern, kind in ((_DATE, pa.date32()), (_MOMENT, pa.timestamp("s"))):
-        if pc.match_substring_regex(cells.present[:1], pattern)[0].as_py():
-            return kind if pc.all(pc.match_substring_regex(cells.present, pattern)).as_py() else None
-    return None
+def gap_text(cells: pa.Array) -> pa.Array:
+    """Missing cells as text: -9, n/a, .a; null where they are empty."""
+    text = label_text(cells)
+    if pa.types.is_floating(cells.type):
+        values = cells.to_numpy(zero_copy_only=False).astype(np.float64)
+        letters = metadata.tags_of(values)
+        text = pc.if_else(pa.array(np.isnan(values)), pa.scalar(None, pa.string()), text)
+        return pc.if_else(pa.array(letters != ""), pa.array([f".{letter}" for letter in letters], pa.string()), text)
+    return pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text)
 
 
-def _whole_time(kind: pa.DataType) -> bool:
-    return not pa.types.is_interval(kind)
+def _temporal(kind: pa.DataType) -> pa.DataType | None:
+    """The type of dates and times."""
+    return kind if pa.types.is_temporal(kind) and not pa.types.is_interval(kind) else None
 
 
 def _told_order(cells: Cells) -> tuple[str, ...] | None:
@@ -323,7 +378,13 @@ def _looks_numeric(cells: Cells) -> tuple[bool, str]:
     texts = cells.present
     if _share_of_numbers(cells) < NUMERIC_SHARE:
         alike = pc.mean(pc.match_substring_regex(texts, _NUMBER_LIKE).cast(pa.float64())).as_py()
-        return False, _SEPARATED if alike >= NUMERIC_SHARE else ""
+        if alike < NUMERIC_SHARE:
+            return False, ""
+        of_dates = pc.mean(pc.match_substring_regex(texts, _DOTTED_DATE).cast(pa.float64())).as_py()
+        if of_dates < NUMERIC_SHARE:
+            return False, _SEPARATED
+        short = pc.max(pc.utf8_length(texts)).as_py() <= len("31.12.99")
+        return False, dates.SHORT_YEARS if short else dates.SEVERAL
     if pc.any(pc.match_substring_regex(texts, _CODE), min_count=0).as_py():
         return False, "its numbers have leading zeros, so they are taken as codes (--kind NAME=numeric says otherwise)"
     long = pc.filter(texts, pc.match_substring_regex(texts, r"^[+-]?[0-9]{16,}$"))

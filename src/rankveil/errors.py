@@ -66,6 +66,16 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     return f"; known: {listing(names, most=30)}" if names else ""
 
 
+def row_listing(rows: Iterable[object], *, most: int = 5) -> str:
+    """Numbers of rows with their word, for an error sentence.
+
+    >>> row_listing([4]), row_listing([12, 40, 77])
+    ('row 4', 'rows 12, 40, 77')
+    """
+    numbers = list(rows)
+    return f"{'row' if len(numbers) == 1 else 'rows'} {listing(numbers, most=most)}"
+
+
 def listing(items: Iterable[object], *, most: int = 5) -> str:
     """A short enumeration for an error sentence.
 

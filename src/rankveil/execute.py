@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Generic, Self, TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from functools import cache
+from threading import Lock
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
+S_co = TypeVar("S_co", covariant=True)
 
 _WORTH_A_THREAD = 20_000
 """Values below which starting threads costs more than it saves."""
@@ -51,6 +55,54 @@ def in_threads(function: Callable[[T], R], items: Iterable[T], *, size: int) -> 
         pool.shutdown(cancel_futures=True)
 
 
+_guard = Lock()
+_inside = 0
+_limits: Any = None
+
+
+@contextmanager
+def one_core_algebra() -> Iterator[None]:
+    """Linear algebra on one core while this lasts; what is worth more goes through `in_threads`.
+
+    The threads of the libraries wait for each other without sleeping: where other work has the cores, most of the
+    processor time of small products is that. Their limit is one of the whole program, so the last to leave lifts it.
+    """
+    global _inside, _limits
+    with _guard:
+        if _inside == 0:
+            _limits = _libraries().limit(limits=1, user_api="blas")
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _guard:
+            _inside -= 1
+            if _inside == 0:
+                _limits.restore_original_limits()
+
+
+@cache
+def _libraries() -> Any:
+    """The libraries of this process that have threads; to look for them takes longer than a small audit."""
+    import scipy.linalg  # noqa: F401 - it has a library of its own, which must be there to be found
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+class Pool(Protocol[S_co]):
+    """Workers that each hold the same large thing and do tasks with it, wherever they are."""
+
+    def submit(self, task: Callable[[S_co, Any], R], item: Any) -> Future[R]:
+        """The result of a task, when it is there."""
+
+    def ready(self, futures: Collection[Future[R]]) -> set[Future[R]]:
+        """Those that are done, one at least."""
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Let the workers go; after an error what has not begun does not begin."""
+
+
 class Workers(Generic[T]):
     """Worker processes that each hold the same large thing and do tasks with it: it travels once, not with every task.
 
@@ -78,6 +130,10 @@ class Workers(Generic[T]):
             )
         future: Future[R] = self._pool.submit(_with_held, task, item)
         return future
+
+    def ready(self, futures: Collection[Future[R]]) -> set[Future[R]]:
+        """Those that are done, one at least."""
+        return set(wait(futures, return_when=FIRST_COMPLETED).done)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._pool is not None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankveil._version import __version__
+from rankveil.columns import Cells
 from rankveil.errors import FileError
-from rankveil.masking import Applied
+from rankveil.masking import Account
 from rankveil.plans import Plan, Step
 from rankveil.seeds import Seed
 from rankveil.table import Table
@@ -98,34 +100,49 @@ def _parsed(text: str, schema: str, what: str) -> dict[str, Any]:
 
 def fingerprint(table: Table) -> str:
     """A hash by which the protector recognises the original; it stays in the secret."""
-    digest = hashlib.sha256()
-    for name in table.names:
-        cells = table.cells(name)
-        digest.update(f"{len(name)}:{name}:{len(table)}:".encode())
-        digest.update(np.packbits(cells.missing).tobytes())
-        for part in cells.content():
-            digest.update(part)
-    return digest.hexdigest()
+    return put_together(column_fingerprint(name, partial(_as_one, table.cells(name))) for name in table.names)
+
+
+def _as_one(cells: Cells) -> tuple[Cells]:
+    return (cells,)
+
+
+def put_together(columns: Iterable[bytes]) -> str:
+    """The fingerprint of a table from those of its columns, in order."""
+    return hashlib.sha256(b"".join(columns)).hexdigest()
+
+
+def column_fingerprint(name: str, parts: Callable[[], Iterable[Cells]]) -> bytes:
+    """A hash of a column, the same however it is cut; its parts are looked at three times."""
+    missing = np.concatenate([np.zeros(0, dtype=bool), *(cells.missing for cells in parts())])
+    digest = hashlib.sha256(f"{len(name)}:{name}:{missing.size}:".encode())
+    digest.update(np.packbits(missing).tobytes())
+    for which in (0, 1):
+        for cells in parts():
+            digest.update(cells.content()[which])
+    return digest.digest()
 
 
 def describe(
     table: Table,
     plan: Plan,
-    applied: Applied,
+    applied: Account,
     *,
     published: Mapping[str, Any] | None = None,
     measured: Sequence[str] = (),
 ) -> Manifest:
     """The manifest of a release."""
     mapping = _mapping(plan)
-    out = len(table) if applied.order is None else applied.order.size
+    out = applied.released
     content = {
         "schema": MANIFEST_SCHEMA,
         "rankveil": __version__,
         "date": datetime.date.today().isoformat(),
         "steps": [
-            _step(step, columns, counts)
-            for step, columns, counts in zip(plan.steps, applied.columns, applied.counts, strict=True)
+            {**_step(step, columns, counts), **_of_units(table, applied, number)}
+            for number, (step, columns, counts) in enumerate(
+                zip(plan.steps, applied.columns, applied.counts, strict=True)
+            )
         ],
         "mapping": mapping,
         "marginals": _marginals(plan, applied),
@@ -152,13 +169,13 @@ def describe(
     return Manifest(content)
 
 
-def _of_categories(table: Table, name: str, applied: Applied) -> dict[str, Any]:
+def _of_categories(table: Table, name: str, applied: Account) -> dict[str, Any]:
     """How the categories of a masked column are ordered, and what missing cells it has after masking."""
     told: dict[str, Any] = {}
     if name in applied.masked and table.labels(name):
         told["ranked_by"] = table.categories(name).ranking
     if name in applied.masked:
-        gone = int(np.isnan(applied.values[name]).sum())
+        gone = applied.missing[name]
         if gone != table.columns[name].missing:
             told["missing_in_release"] = gone
     return told
@@ -168,17 +185,17 @@ def _step(step: Step, columns: tuple[str, ...], counts: Mapping[str, Mapping[str
     entry = step.entry
     described: dict[str, Any] = {"method": entry.id, "title": entry.title, "columns": list(columns)}
     if entry.works_on in ("records", "names"):
-        described["parameters"] = step.bound()
-        described["facts"] = entry.facts(described["parameters"])
+        described["parameters"] = entry.used(step.bound())
+        described["facts"] = entry.facts(step.bound())
     else:
-        bound = {name: step.bound(name) for name in columns}
+        bound = {name: entry.used(step.bound(name)) for name in columns}
         described["parameters"] = bound[columns[0]] if not step.per_column else _common(bound)
         described["per_column"] = {
             name: {key: value for key, value in given.items() if described["parameters"].get(key, ...) != value}
             for name, given in bound.items()
         }
         described["per_column"] = {name: given for name, given in described["per_column"].items() if given}
-        facts = [entry.facts(given) for given in bound.values()]
+        facts = [entry.facts(step.bound(name)) for name in columns]
         # each column may have its own sd, and all of them be local
         described["facts"] = {**facts[0], "local": all(each["local"] for each in facts)}
     if counts:
@@ -190,7 +207,18 @@ def _step(step: Step, columns: tuple[str, ...], counts: Mapping[str, Mapping[str
 def _common(bound: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """The parameters that are the same in every column."""
     rows = list(bound.values())
-    return {key: value for key, value in rows[0].items() if all(row[key] == value for row in rows)}
+    return {key: value for key, value in rows[0].items() if all(row.get(key, ...) == value for row in rows)}
+
+
+def _of_units(table: Table, applied: Account, number: int) -> dict[str, Any]:
+    """What a step did by groups: which counts are of groups, not of records; and by what it multiplied the weights."""
+    told: dict[str, Any] = {}
+    grouped = [name for name in applied.counts[number] if name in applied.of_groups[number]]
+    if grouped:
+        told["counts_of_groups"] = grouped
+    if applied.weighed_by[number] != 1:
+        told["weights"] = {"column": applied.weight, "multiplied_by": applied.weighed_by[number]}
+    return told
 
 
 def _mapping(plan: Plan) -> str:
@@ -198,7 +226,7 @@ def _mapping(plan: Plan) -> str:
     return "none" if "none" in facts else "reordered" if "reordered" in facts else "kept"
 
 
-def _marginals(plan: Plan, applied: Applied) -> str:
+def _marginals(plan: Plan, applied: Account) -> str:
     """Kept when, in every column, the last step that could change them restores or keeps them."""
     changed: set[str] = set()
     for step, columns, of_groups in zip(plan.steps, applied.columns, applied.of_groups, strict=True):
@@ -211,7 +239,7 @@ def _marginals(plan: Plan, applied: Applied) -> str:
     return "changed" if changed else "kept"
 
 
-def _guarantees(table: Table, plan: Plan, applied: Applied) -> list[str]:
+def _guarantees(table: Table, plan: Plan, applied: Account) -> list[str]:
     """What the steps guarantee of the columns on which no other step has made it void."""
     told = []
     for number, step in enumerate(plan.steps):
@@ -230,7 +258,7 @@ def _guarantees(table: Table, plan: Plan, applied: Applied) -> list[str]:
     return told
 
 
-def _stands(plan: Plan, applied: Applied, number: int, name: str) -> bool:
+def _stands(plan: Plan, applied: Account, number: int, name: str) -> bool:
     """Whether what a step guarantees of a column survives the other steps that work on it."""
     survives = plan.steps[number].entry.survives
     for k, other in enumerate(plan.steps):
@@ -264,7 +292,7 @@ def _leaves_standing(later: Step, name: str, survives: str) -> bool:
     return survives == "value-wise" and entry.post and entry.id != "reverse_map"
 
 
-def _disclosive(plan: Plan, applied: Applied) -> list[str]:
+def _disclosive(plan: Plan, applied: Account) -> list[str]:
     flags = []
     for step, columns in zip(plan.steps, applied.columns, strict=True):
         taken: dict[tuple[str, str], list[str]] = {}
@@ -276,7 +304,7 @@ def _disclosive(plan: Plan, applied: Applied) -> list[str]:
     return flags
 
 
-def _for_users(table: Table, plan: Plan, applied: Applied) -> list[str]:
+def _for_users(table: Table, plan: Plan, applied: Account) -> list[str]:
     told = [f"{step.method}: {step.entry.tells}" for step in plan.steps if step.entry.tells]
     for step, columns in zip(plan.steps, applied.columns, strict=True):
         filled = step.entry.works_on == "columns" and not step.entry.changes_missing
@@ -298,7 +326,7 @@ def _for_users(table: Table, plan: Plan, applied: Applied) -> list[str]:
     return told
 
 
-def _corrected(table: Table, plan: Plan, applied: Applied) -> str:
+def _corrected(table: Table, plan: Plan, applied: Account) -> str:
     """What `rv.correct` can work out, in words."""
     found = {}
     for name in applied.masked:

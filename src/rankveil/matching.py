@@ -59,7 +59,11 @@ def common_columns(
 
 
 def read_alike(original: Table, masked: Table) -> Table:
-    """The masked table with the kinds and the levels of the original's columns, so that values mean the same."""
+    """The masked table with the kinds and the levels of the original's columns, so that values mean the same.
+
+    Dates and times are counted in the original's units, and those written as text are read as the original's are.
+    """
+    masked = _on_the_clock_of(original, masked)
     levels, kinds = dict(masked.schema.levels or {}), dict(masked.schema.kinds or {})
     for name in original.names:
         if name not in masked.names:
@@ -75,7 +79,50 @@ def read_alike(original: Table, masked: Table) -> Table:
                 kinds[name] = "nominal"  # declared as numbers, which they were
     if levels == (masked.schema.levels or {}) and kinds == (masked.schema.kinds or {}):
         return masked
-    return Table(masked.native, schema=replace(masked.schema, levels=levels, kinds=kinds), decimal=masked.decimal)
+    made = Table(masked.native, schema=replace(masked.schema, levels=levels, kinds=kinds), decimal=masked.decimal)
+    return _on_the_clock_of(original, made)
+
+
+def _on_the_clock_of(original: Table, masked: Table) -> Table:
+    """The masked table with dates and times as the original has them, wherever that loses nothing.
+
+    Formats and libraries have their own units (Parquet no seconds, others nanoseconds alone), and a text has those that
+    it shows.
+    """
+    read: dict[str, Cells] = {}
+    for name in original.names:
+        first = original.cells(name)
+        if first.temporal is None or name not in masked.names:
+            continue
+        before = masked.cells(name)
+        cells = before.written_like(first)
+        if cells.temporal is not None and cells.temporal != first.temporal:
+            cells = _cast(cells, first.temporal)
+        if cells is not before:
+            read[name] = cells
+    return masked.with_cells(read) if read else masked
+
+
+def _cast(cells: Cells, wanted: pa.DataType) -> Cells:
+    """Dates and times in another type, if they can be compared and nothing is lost."""
+    assert cells.temporal is not None
+    if dates.counted_as(np.empty(0), cells.temporal, wanted) is None:
+        return cells
+    try:
+        return replace(cells, cells=cells.moments().cast(wanted), temporal=wanted, layout=None)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # finer than the original: see `masked_values`
+        return cells
+
+
+def _counted_alike(original: Table, masked: Table, name: str) -> Array:
+    """A masked column of numbers, dates or times in the units of the original's."""
+    first, second = original.cells(name).temporal, masked.cells(name).temporal
+    if first is None or second is None or first == second:
+        return masked.values(name)
+    made = dates.counted_as(masked.values(name), second, first)
+    if made is None:
+        raise PairError(f"column {name}: {first} in the original, {second} in the masked table")
+    return made
 
 
 def shared_categories(original: Table, masked: Table, name: str) -> Categories | None:
@@ -109,9 +156,7 @@ def masked_values(original: Table, masked: Table, name: str, categories: Categor
         return _at_places(original, masked, name)
     if first.temporal != cells.temporal and (first.temporal is None) != (cells.temporal is None):
         raise PairError(f"column {name}: dates or times in one table and numbers in the other")
-    if first.temporal is not None and first.temporal != cells.temporal:
-        raise PairError(f"column {name}: {first.temporal} in the original, {cells.temporal} in the masked table")
-    return masked.values(name)
+    return _counted_alike(original, masked, name)
 
 
 def _at_places(original: Table, masked: Table, name: str) -> Array:
@@ -238,7 +283,7 @@ def known_of(original: Table, masked: Table) -> tuple[Known, Known]:
         for name in original.schema.with_role(role):
             if original.cells(name).kind == "nominal" and name in masked.names:
                 shared = shared_categories(original, masked, name)
-                assert shared is not None
+                shared = original.categories(name) if shared is None else shared  # all cells are missing
                 sides[0][what][name] = original.values(name)
                 sides[1][what][name] = masked.codes(name, shared)
                 continue
@@ -264,7 +309,7 @@ def _told_apart(original: Table, masked: Table, name: str) -> Array:
     """Numbers that are equal where the masked cells are, and the original's where a cell is one of those."""
     cells, levels = masked.cells(name), original.cells(name).levels
     if cells.kind != "nominal" and not cells.levels and not levels:
-        return masked.values(name)
+        return _counted_alike(original, masked, name)
     if not levels:
         return masked.codes(name, masked.categories(name))
     new = [label for label in label_counts(cells)[0] if label not in set(levels)]

@@ -7,6 +7,7 @@ another measure, whose value it then gets.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from rankveil import catalogue
 from rankveil.catalogue import Measure, Value, get_measure
 from rankveil.errors import NotApplicableError, ParameterError, listing
 from rankveil.execute import in_threads
-from rankveil.pairing import Pair
+from rankveil.pairs import Pair
 from rankveil.views import Column, View
 
 _SLACK = 1e-9
@@ -28,28 +29,22 @@ _OF_ROLES = tuple(f"{fact}_{side}" for fact in ("quasi", "confidential", "survey
 Settings = Mapping[str, Mapping[str, Any]]
 
 
-class Measuring:
-    """The measures of a pair; `settings` are parameters of measures by id."""
+class Computed(ABC):
+    """Measures by id, each computed once: a value, or the reason why it does not apply."""
 
-    def __init__(
-        self, pair: Pair, *, settings: Settings | None = None, target: str | None = None, nearest: bool = False
-    ) -> None:
-        if target is not None and target not in pair.names:
-            raise ParameterError(f"the target {target} is not among the columns compared: {', '.join(pair.names)}")
-        for name, given in (settings or {}).items():
-            get_measure(name).bind(given)
-        self.pair = pair
-        self._settings = settings or {}
-        self._target = target
-        self._nearest = nearest and pair.mapping == "none"
+    def __init__(self) -> None:
         self._done: dict[str, Value | str] = {}
+
+    @abstractmethod
+    def _compute(self, entry: Measure) -> Value:
+        """A measure, without what the measures that it is made of have to say."""
 
     def value(self, name: str) -> Value:
         """The value of a measure, or an error that says why it does not apply."""
         if name not in self._done:
             entry = get_measure(name)
             try:
-                self._done[name] = checked(entry, self._compute(entry))
+                self._done[name] = checked(entry, self._with_parts(entry, self._compute(entry)))
             except NotApplicableError as why:
                 self._done[name] = str(why)
             except (ArithmeticError, np.linalg.LinAlgError) as error:
@@ -69,6 +64,41 @@ class Measuring:
                 not_applicable[name] = str(why)
         return values, not_applicable
 
+    def _part(self, need: str) -> float:
+        """The value of a measure that another one is made of."""
+        try:
+            return self.value(need).value
+        except NotApplicableError as why:
+            raise NotApplicableError(f"{need} does not apply: {why}") from None
+
+    def _with_parts(self, entry: Measure, made: Value) -> Value:
+        """With what its parts say and it does not say itself, each note once with all whose it is."""
+        own = dict.fromkeys(made.notes)
+        whose: dict[str, list[str]] = {}
+        for part in (need for need in entry.needs if need in catalogue.measures()):
+            for note in self.value(part).notes:
+                if note not in own:
+                    whose.setdefault(note, []).append(part)
+        said = (f"{', '.join(names)}: {note}" for note, names in whose.items())
+        return Value(made.value, made.details, (*own, *said))
+
+
+class Measuring(Computed):
+    """The measures of a pair; `settings` are parameters of measures by id."""
+
+    def __init__(
+        self, pair: Pair, *, settings: Settings | None = None, target: str | None = None, nearest: bool = False
+    ) -> None:
+        if target is not None and target not in pair.names:
+            raise ParameterError(f"the target {target} is not among the columns compared: {', '.join(pair.names)}")
+        for name, given in (settings or {}).items():
+            get_measure(name).bind(given)
+        super().__init__()
+        self.pair = pair
+        self._settings = settings or {}
+        self._target = target
+        self._nearest = nearest and pair.mapping == "none"
+
     def _compute(self, entry: Measure) -> Value:
         pair, notes = self._pair(entry)
         view, more = self._view(entry, pair)
@@ -77,20 +107,33 @@ class Measuring:
             made = self._run(entry, pair, view, "table")
         else:
             made = self._per_attribute(entry, pair, self._columns(entry, pair, view))
-        parts = [need for need in entry.needs if need in catalogue.measures()]
-        said = [f"{part}: {note}" for part in parts for note in self.value(part).notes]
-        everything = tuple(dict.fromkeys((*notes, *more, *made.notes, *said)))
-        return Value(made.value, made.details, everything)
+        return Value(made.value, made.details, (*notes, *more, *made.notes))
 
     def _pair(self, entry: Measure) -> tuple[Pair, tuple[str, ...]]:
         """The columns that a measure takes, and which others were left out."""
         pair = self.pair.of_kinds(entry.kinds)
         if pair is None:
             raise NotApplicableError(f"it needs a column that is {' or '.join(entry.kinds)}, and there is none")
-        if pair is self.pair:
-            return pair, ()
-        left = [name for name in self.pair.names if name not in pair.names]
-        return pair, (f"it takes {' and '.join(entry.kinds)} columns; left out: {listing(left, most=10)}", *pair.notes)
+        notes: tuple[str, ...] = ()
+        if pair is not self.pair:
+            left = [name for name in self.pair.names if name not in pair.names]
+            notes = (f"it takes {' and '.join(entry.kinds)} columns; left out: {listing(left, most=10)}", *pair.notes)
+        return self._moments(entry, pair, notes)
+
+    def _moments(self, entry: Measure, pair: Pair, notes: tuple[str, ...]) -> tuple[Pair, tuple[str, ...]]:
+        """The pair with dates and times as the measure takes them."""
+        if entry.moments == "as numbers":
+            return pair, notes
+        if entry.moments == "in days":
+            return pair.in_days(), notes
+        part = pair.with_zeros()
+        if part is None:
+            raise NotApplicableError("it divides by values, and dates and times of day have no 0 that means nothing")
+        if part is pair:
+            return pair, notes
+        left = [name for name in pair.names if name not in part.names]
+        said = f"dates and times have no 0 that means nothing, and it divides by values; left out: {listing(left)}"
+        return part, (*notes, said, *part.notes)
 
     def _view(self, entry: Measure, pair: Pair) -> tuple[View, tuple[str, ...]]:
         if entry.mapping and pair.mapping == "none":
@@ -148,12 +191,12 @@ class Measuring:
         if need in _OF_ROLES:
             fact, _, side = need.rpartition("_")
             return getattr(self.pair.known[side == "y"], fact)
-        if need not in catalogue.measures():
-            return getattr(view, need)
-        try:
-            return self.value(need).value
-        except NotApplicableError as why:
-            raise NotApplicableError(f"{need} does not apply: {why}") from None
+        return self._part(need) if need in catalogue.measures() else getattr(view, need)
+
+    def _prepare(self, entry: Measure, column: Column) -> None:
+        """Compute what all columns share before threads ask for it."""
+        for need in entry.needs:
+            self._need(need, column)
 
     def _per_attribute(self, entry: Measure, pair: Pair, columns: Sequence[Column]) -> Value:
         """Every attribute on its own records; the headline is their mean, maximum or minimum."""
@@ -165,29 +208,35 @@ class Measuring:
             except NotApplicableError as why:
                 return str(why)
 
-        for need in entry.needs:  # what all columns share is computed before threads ask for it
-            if len(columns[0]):
-                self._need(need, columns[0])
+        if len(columns[0]):
+            self._prepare(entry, columns[0])
         made = in_threads(attempt, range(len(names)), size=pair.x.size)
-        done = {name: value for name, value in zip(names, made, strict=True) if isinstance(value, Value)}
-        skipped = {name: value for name, value in zip(names, made, strict=True) if isinstance(value, str)}
-        if not done:
-            raise NotApplicableError(f"in no column: {next(iter(skipped.values()))}")
-        numbers = [value.value for value in done.values()]
-        headline = {"mean": math.fsum(numbers) / len(numbers), "max": max(numbers), "min": min(numbers)}[entry.headline]
-        details: dict[str, Any] = {"per_attribute": {name: value.value for name, value in done.items()}}
-        for key in next(iter(done.values())).details:
-            details[key] = {name: value.details[key] for name, value in done.items()}
+        found: dict[str, Value | str] = dict(zip(names, made, strict=True))
         lengths = {name: len(column) for name, column in zip(names, columns, strict=True)}
         paired = pair.mapping != "none" and all(a is b for a, b in zip(columns, pair.columns, strict=True))
         if paired and any(length != len(pair) for length in lengths.values()):
-            details["records"] = lengths
-            details["left_out"] = {name: len(pair) - length for name, length in lengths.items()}
-        if skipped:
-            details["not_applicable"] = skipped
-        notes = [f"column {name} left out: {why}" for name, why in skipped.items()]
-        said = {note: None for value in done.values() for note in value.notes}
-        return Value(headline, details, (*notes, *said))
+            left_out = {name: len(pair) - length for name, length in lengths.items()}
+            return over_attributes(entry, found, records=lengths, left_out=left_out)
+        return over_attributes(entry, found)
+
+
+def over_attributes(entry: Measure, found: Mapping[str, Value | str], **more: Any) -> Value:
+    """One value from those of the attributes, their mean, maximum or minimum; `more` is said in the details."""
+    done = {name: value for name, value in found.items() if isinstance(value, Value)}
+    skipped = {name: value for name, value in found.items() if isinstance(value, str)}
+    if not done:
+        raise NotApplicableError(f"in no column: {next(iter(skipped.values()))}")
+    numbers = [value.value for value in done.values()]
+    headline = {"mean": math.fsum(numbers) / len(numbers), "max": max(numbers), "min": min(numbers)}[entry.headline]
+    details: dict[str, Any] = {"per_attribute": {name: value.value for name, value in done.items()}}
+    for key in next(iter(done.values())).details:
+        details[key] = {name: value.details[key] for name, value in done.items()}
+    details |= more
+    if skipped:
+        details["not_applicable"] = skipped
+    notes = [f"column {name} left out: {why}" for name, why in skipped.items()]
+    said = {note: None for value in done.values() for note in value.notes}
+    return Value(headline, details, (*notes, *said))
 
 
 def checked(entry: Measure, value: Value) -> Value:

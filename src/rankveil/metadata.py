@@ -3,6 +3,9 @@
 It travels as JSON under one key of the Arrow field, and of the schema for what concerns the whole table, so
 Parquet and Arrow files keep it. A missing value that has a letter (Stata's .a to .z, SAS's .A to .Z and ._) is a
 NaN that carries the letter in its bits, laid out as R's haven does it; every library sees a NaN.
+
+Among the numbers that a column is read as, a missing cell is a NaN that carries a number in the same way: which of the
+column's missing codes (n/a, -9, .a) it is, 0 for an empty cell.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, cast
 
@@ -27,9 +30,11 @@ KEY = b"rankveil"
 LETTERS = "abcdefghijklmnopqrstuvwxyz_"
 """The letters of missing values; SAS's capitals are written small, and its underscore is among them."""
 
+_LETTERED = ("stata", "sas")
 _NOT_AVAILABLE = 0x7FF8_0000_0000_07A2  # what R calls NA: a quiet NaN whose low half is 1954
 _LOW_HALF = 0xFFFF_FFFF
 _LETTER_PLACE = 32
+_NUMBERED = 0x7FFD_0000_0000_0000  # a quiet NaN that is neither R's nor what a processor makes
 
 
 @dataclass(frozen=True)
@@ -82,8 +87,19 @@ class Described:
 
     @property
     def has_missing_codes(self) -> bool:
-        """Whether some values stand for a missing one."""
+        """Whether some values are declared to stand for a missing one."""
         return bool(self.missing_codes or self.missing_ranges)
+
+    @property
+    def marks_missing(self) -> bool:
+        """Whether cells may be missing that are not empty: text of Stata and SAS declares none, but .a to .z are."""
+        return self.has_missing_codes or self.program in _LETTERED
+
+    def stands_for_missing(self, value: Value) -> bool:
+        """Whether a value that has a label is a missing one: a letter such as .a, a code, or within a range."""
+        if isinstance(value, str):
+            return value in self.missing_codes or bool(re.fullmatch(r"\.[a-zA-Z_]", value))
+        return value in self.missing_codes or any(low <= value <= high for low, high in self.missing_ranges)
 
     def is_missing(self, array: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_]:
         """Which cells are missing: null, NaN, or a value that the file declares so.
@@ -98,13 +114,14 @@ class Described:
         if pa.types.is_dictionary(array.type):
             array = array.cast(array.type.value_type)
         missing: NDArray[np.bool_] = pc.is_null(array, nan_is_null=True).to_numpy(zero_copy_only=False).copy()
-        if not self.has_missing_codes:
+        if not self.marks_missing:
             return missing
         if _is_text(array.type):
-            codes = pa.array([code for code in self.missing_codes if isinstance(code, str)], array.type)
-            missing |= pc.is_in(array, value_set=codes).to_numpy(zero_copy_only=False)
+            letters = [f".{letter}" for letter in LETTERS] if self.program in _LETTERED else []
+            codes = [code for code in self.missing_codes if isinstance(code, str)] + letters
+            missing |= pc.is_in(array, value_set=pa.array(codes, array.type)).to_numpy(zero_copy_only=False)
             return missing
-        values = _as_numbers(array)
+        values = _as_numbers(array) if self.has_missing_codes else None
         if values is None:
             return missing
         missing |= np.isin(values, [code for code in self.missing_codes if not isinstance(code, str)])
@@ -175,6 +192,30 @@ def in_words_of(described: Described, program: Program) -> Described:
     return replace(described, program=program, format="", storage="", alignment="", width=0)
 
 
+def of_labels(described: Described, stayed: Collection[str], *, gaps: Sequence[str] | None) -> Described:
+    """What still holds of a column whose values are other labels now, `stayed` of them the ones that they were.
+
+    `gaps` are the missing codes as text, where numbers became text.
+
+    >>> ages = Described(label="Age", value_labels=((1, "one"), (-9, "refused")), missing_codes=(-9,), level="scale")
+    >>> of_labels(ages, (), gaps=["-9"])
+    Described(label='Age', value_labels=(('-9', 'refused'),), label_set='', missing_codes=('-9',), missing_ranges=(), \
+level='', program='', format='', storage='', width=0, alignment='')
+    """
+    missing = {value for value, _ in described.value_labels if described.stands_for_missing(value)}
+    kept = [(value, word) for value, word in described.value_labels if value in missing or str(value) in stayed]
+    if gaps is None:
+        return replace(described, value_labels=tuple(kept))
+    if described.program in _LETTERED:  # their text has neither labels nor codes; its letters are missing all the same
+        return Described(label=described.label, program=described.program)
+    return Described(
+        label=described.label,
+        value_labels=tuple((str(value), word) for value, word in kept),
+        missing_codes=tuple(gaps),
+        program=described.program,
+    )
+
+
 def tagged(letter: str) -> float:
     """The missing value that carries a letter.
 
@@ -193,6 +234,30 @@ def tags_of(values: NDArray[np.float64]) -> NDArray[np.str_]:
     known = (bits & _LOW_HALF == _NOT_AVAILABLE & _LOW_HALF) & np.isin(letters, [ord(letter) for letter in LETTERS])
     found[at[known]] = letters[known].astype(np.uint32).view("<U1")
     return found
+
+
+def numbered_gaps(numbers: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Missing values that carry numbers from 0 on: which missing code of its column each is, 0 for an empty cell.
+
+    >>> numbered_gaps(np.array([0, 2])), gap_numbers(np.append(numbered_gaps(np.array([0, 2])), [math.nan, 1.5]))
+    (array([nan, nan]), array([ 0,  2, -1, -1]))
+    """
+    made: NDArray[np.float64] = (numbers.astype(np.uint64) | np.uint64(_NUMBERED)).view(np.float64)
+    return made
+
+
+def gap_numbers(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The number that each missing value carries; -1 for one without, and for a value that is there."""
+    found = np.full(values.shape, -1, dtype=np.int64)
+    at = np.flatnonzero(np.isnan(values))
+    bits = np.ascontiguousarray(values[at]).view(np.uint64)
+    known = bits >> np.uint64(48) == _NUMBERED >> 48
+    found[at[known]] = (bits[known] & np.uint64(_LOW_HALF)).astype(np.int64)
+    return found
+
+
+EMPTY = float(numbered_gaps(np.zeros(1, dtype=np.int64))[0])
+"""The missing value of an empty cell."""
 
 
 def plain(value: Value) -> Value:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from rankveil.categories import Categories
 from rankveil.errors import ParameterError
 from rankveil.moments import mean, scale_of, standard_deviation
+from rankveil.rows import HERE, Rows
 
 Array = NDArray[np.float64]
 Groups = NDArray[np.int64]
@@ -64,26 +65,39 @@ def groups_of_points(z: Array, *, k: int) -> Groups:
 
 
 def embedded(
-    x: Array, *, kinds: Sequence[str], categories: Sequence[Categories | None], names: Sequence[str] = ()
+    x: Array,
+    *,
+    kinds: Sequence[str],
+    categories: Sequence[Categories | None],
+    names: Sequence[str] = (),
+    rows: Rows | None = None,
 ) -> Array:
     """Records of columns of all kinds as points: each column that is not constant has a total variance of 1.
 
     Numbers and levels are standardised. A nominal column has the coordinates of its categories, whose distances are
-    those of the hierarchy, or 1 for any two different ones.
+    those of the hierarchy, or 1 for any two different ones. With `rows` the records may be a part of a table.
     """
     nominal = [j for j, known in enumerate(categories) if kinds[j] == "nominal" and known is not None]
     codes = {j: x[:, j].astype(np.intp) for j in nominal}
-    there = {j: np.unique(code) for j, code in codes.items()}
+    everywhere = HERE if rows is None else rows
+    counts = {j: everywhere.tally(code, len(categories[j] or ())) for j, code in codes.items()}
+    there = {j: np.flatnonzero(count) for j, count in counts.items()}
     _refuse_many({names[j] if names else str(j + 1): found.size for j, found in there.items()}, records=len(x))
     parts = []
     for j, known in enumerate(categories):
         if known is None or j not in codes:
-            parts.append(standardised(x[:, j : j + 1]))
+            parts.append(standardised(x[:, j : j + 1]) if rows is None else _standardised_in(rows, x[:, j]))
         elif there[j].size > 1:
             points = known.coordinates()
             points = points[:, np.ptp(points[there[j]], axis=0) > 0]
-            parts.append(_unit(points, np.bincount(codes[j], minlength=len(known)) / len(x))[codes[j]])
+            parts.append(_unit(points, counts[j] / counts[j].sum())[codes[j]])
     return np.hstack(parts) if parts else np.zeros((len(x), 0))
+
+
+def _standardised_in(rows: Rows, column: Array) -> Array:
+    """A column standardised by the moments of all rows, as a table; one that is constant is left out."""
+    z, _, spread = rows.standardised(column)
+    return z[:, None] if spread > 0 else np.zeros((column.size, 0))
 
 
 def _refuse_many(sizes: Mapping[str, int], *, records: int) -> None:

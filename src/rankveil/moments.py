@@ -1,18 +1,167 @@
 """Population moments that do not overflow: of values like 1e300, and of 1e-300 beside 1e12.
 
 Records may have weights: one of weight w counts as w equal records, and one of weight 0 is no part of the population.
+Sums without weights are exact, and rounded once: they are the same whatever the order of the records, and in how many
+parts a table is looked at.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankveil.kernels.exact import LIMBS, add_exactly
+
 Array = NDArray[np.float64]
+
+_UNIT = 1074
+"""Exact sums count in 2^-1074, the least positive number."""
+
+_FEW = 5_000
+"""Values up to which Python's own exact sum is quick enough, and nothing is compiled."""
+
+
+def exact(x: Array) -> int:
+    """The sum in units of 2^-1074: a whole number, of which nothing is rounded.
+
+    >>> exact(np.array([1e300, 1.0, -1e300])) == 2**1074
+    True
+    """
+    values = np.ascontiguousarray(x, np.float64)
+    if values.size <= _FEW:
+        return _few(values)
+    limbs = np.zeros(LIMBS, np.int64)
+    bits = values.view(np.uint64)
+    for start in range(0, values.size, 2**28):
+        add_exactly.compiled(bits[start : start + 2**28], limbs)
+    return sum(int(limb) << (32 * k) for k, limb in enumerate(limbs.tolist()))
+
+
+def _few(values: Array) -> int:
+    """The same without a compiled loop: numbers with the same exponent are added as whole numbers."""
+    digits, exponents = np.frexp(values)
+    whole = np.ldexp(digits, 53).astype(np.int64)
+    upper, lower = whole >> 26, whole & (2**26 - 1)  # whose sums 64 bits hold
+    found = 0
+    for exponent in np.unique(exponents).tolist():
+        alike = exponents == exponent
+        both = (int(upper[alike].sum()) << 26) + int(lower[alike].sum())
+        found += both << (exponent - 53 + _UNIT + _SPARE)
+    return found >> _SPARE
+
+
+_SPARE = 64
+"""Bits below the least positive number, for the digits of subnormal ones, all of them 0."""
+
+
+def rounded(total: int) -> float:
+    """An exact sum as the nearest number, infinite where there is none so large."""
+    try:
+        return total / (1 << _UNIT)
+    except OverflowError:
+        return math.inf if total > 0 else -math.inf
+
+
+def total(x: Array) -> float:
+    """The sum, rounded once.
+
+    >>> total(np.array([1e16, 1.0, 1.0, -1e16]))
+    2.0
+    """
+    if x.size <= _FEW:
+        try:
+            return math.fsum(x.tolist())
+        except OverflowError:  # of what is added on the way
+            pass
+    return rounded(exact(x))
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Of values their number, extremes and sum; those of parts of the records can be merged."""
+
+    count: int
+    low: float
+    high: float
+    near: float
+    """The sum, rounded once."""
+    exact: int = 0
+    """The sum itself, unless the values are all there are."""
+
+    @classmethod
+    def of(cls, x: Array) -> Self:
+        """Those of a part of the values."""
+        if x.size == 0:
+            return cls(0, math.inf, -math.inf, 0.0)
+        found = exact(x)
+        return cls(x.size, float(x.min()), float(x.max()), rounded(found), found)
+
+    @classmethod
+    def of_all(cls, x: Array) -> Self:
+        """Those of all values, which are not merged with others."""
+        if x.size == 0:
+            return cls(0, math.inf, -math.inf, 0.0)
+        near = total(x)
+        return cls(x.size, float(x.min()), float(x.max()), near, 0 if math.isfinite(near) else exact(x))
+
+    def merged(self, other: Summary) -> Summary:
+        """Those of both parts together."""
+        low, high, found = min(self.low, other.low), max(self.high, other.high), self.exact + other.exact
+        return Summary(self.count + other.count, low, high, rounded(found), found)
+
+    @property
+    def constant(self) -> bool:
+        """Whether all values are the same."""
+        return self.count == 0 or self.low == self.high
+
+    @property
+    def scale(self) -> float:
+        """A power of two near the largest magnitude."""
+        return scale_of(np.array([self.low, self.high])) if self.count else 1.0
+
+    @property
+    def mean(self) -> float:
+        """The mean; 0 of no values."""
+        if self.constant:
+            return self.low if self.count else 0.0
+        # a sum too large for a number may have a mean that is not
+        return self.near / self.count if math.isfinite(self.near) else rounded(self.exact // self.count)
+
+    def gaps(self, x: Array) -> Array:
+        """What values are above the mean, in units of the scale."""
+        scale = self.scale
+        found: Array = x / scale - self.mean / scale
+        return found
+
+    def width(self, squares: float) -> float:
+        """The population standard deviation in units of the scale, from the sum of all squared gaps."""
+        return 0.0 if self.constant else math.sqrt(squares / self.count)
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Exact sums of several things over a part of the records; parts are merged."""
+
+    exact: tuple[int, ...]
+
+    @classmethod
+    def of(cls, values: Iterable[Array]) -> Self:
+        """Those of some records."""
+        return cls(tuple(exact(each) for each in values))
+
+    def merged(self, other: Sums) -> Sums:
+        """Those of both parts together."""
+        return Sums(tuple(a + b for a, b in zip(self.exact, other.exact, strict=True)))
+
+    @property
+    def rounded(self) -> list[float]:
+        """As numbers."""
+        return [rounded(each) for each in self.exact]
 
 
 def scale_of(x: Array) -> float:
@@ -35,6 +184,8 @@ def mean(x: Array, weight: Array | None = None) -> float:
     x, weight = counted(x, weight)
     if is_constant(x):
         return float(x[0])
+    if weight is None:
+        return Summary.of_all(x).mean
     scale = scale_of(x)
     return average(x / scale, weight) * scale
 
@@ -48,9 +199,10 @@ def standard_deviation(x: Array, weight: Array | None = None) -> float:
     x, weight = counted(x, weight)
     if is_constant(x):
         return 0.0
-    scale = scale_of(x)
     if weight is None:
-        return float(np.std(x / scale)) * scale
+        found = Summary.of_all(x)
+        return found.width(total(np.square(found.gaps(x)))) * found.scale
+    scale = scale_of(x)
     scaled = x / scale
     return math.sqrt(average(np.square(scaled - average(scaled, weight)), weight)) * scale
 

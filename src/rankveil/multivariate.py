@@ -2,20 +2,22 @@
 
 Columns are brought to mean 0 and standard deviation 1 first, so that 1e300 beside 1e-12 neither overflows nor hides
 anything, and small matrices are taken apart by their eigenvalues: a singular covariance is nothing special. Sums over
-the records are numpy's own and not those of a linear algebra library, whose last digits depend on how many threads it
-runs: the same seed must give the same bytes everywhere.
+the records are exact and not those of a linear algebra library, whose last digits depend on how many threads it runs:
+the same seed must give the same bytes everywhere, also where `rows` are only a part of the table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankveil.execute import in_threads
 from rankveil.moments import counted, mean, scale_of, standard_deviation
+from rankveil.rows import HERE, Rows
 from rankveil.seeds import Stream
 
 Array = NDArray[np.float64]
@@ -58,7 +60,7 @@ class Standardised:
         return by_column(lambda j: self.mean[j] + self.spread[j] * z[:, j], shape=z.shape)
 
 
-def standardised(x: Array, weight: Array | None = None) -> Standardised:
+def standardised(x: Array, weight: Array | None = None, *, rows: Rows = HERE) -> Standardised:
     """(x - mean) / sd for every column, with population moments, weighted when there are weights.
 
     >>> standardised(np.array([[1.0, 7.0], [3.0, 7.0]])).z
@@ -69,6 +71,17 @@ def standardised(x: Array, weight: Array | None = None) -> Standardised:
     if counts is not x:
         made = standardised(counts, weights)
         return Standardised(made.applied(x), made.mean, made.spread)
+    if weight is not None:
+        return _standardised_by_weight(x, weight)
+    columns = {str(j): x[:, j] for j in range(x.shape[1])}
+    found = rows.each(lambda column, own: own.standardised(column), columns, size=x.size)
+    z = np.empty(x.shape, order="F")
+    for j, (column, _, _) in enumerate(found):
+        z[:, j] = column
+    return Standardised(z, np.array([mean for _, mean, _ in found]), np.array([spread for *_, spread in found]))
+
+
+def _standardised_by_weight(x: Array, weight: Array) -> Standardised:
     centre, spread = np.empty(x.shape[1]), np.empty(x.shape[1])
 
     def column(j: int) -> Array:
@@ -102,21 +115,23 @@ def normal_draws(rng: Stream, shape: tuple[int, ...]) -> Array:
     return by_column(lambda j: ndtri(draws[:, j]), shape=shape)
 
 
-def gram(a: Array, b: Array) -> Array:
+def gram(a: Array, b: Array, *, rows: Rows = HERE) -> Array:
     """a'b: the sum of products for each column of a and each of b; of stacks, one matrix for each table."""
     if a.ndim > 2:
         stack: Array = np.einsum("...ki,...kj->...ij", a, b)
         return stack
-    products = np.empty((a.shape[1], b.shape[1]))
-
-    def row(i: int) -> None:
-        for j in range(i if a is b else 0, b.shape[1]):
-            products[i, j] = np.sum(a[:, i] * b[:, j])
-            if a is b:
-                products[j, i] = products[i, j]
-
-    in_threads(row, range(a.shape[1]), size=a.size)
+    pairs = [(i, j) for i in range(a.shape[1]) for j in range(i if a is b else 0, b.shape[1])]
+    products = np.zeros((a.shape[1], b.shape[1]))
+    made = rows.sums([partial(_product, a[:, i], b[:, j]) for i, j in pairs], size=len(pairs) * a.shape[0])
+    for (i, j), found in zip(pairs, made, strict=True):
+        products[i, j] = found
+        if a is b:
+            products[j, i] = found
     return products
+
+
+def _product(a: Array, b: Array) -> Array:
+    return a * b
 
 
 def combined(a: Array, weights: Array) -> Array:
@@ -134,15 +149,15 @@ def combined(a: Array, weights: Array) -> Array:
     return by_column(column, shape=(a.shape[0], weights.shape[1]))
 
 
-def correlation(z: Array, weight: Array | None = None) -> Array:
+def correlation(z: Array, weight: Array | None = None, *, rows: Rows = HERE) -> Array:
     """The correlations of standardised columns; those of a constant column, with itself too, are 0."""
     if weight is None:
-        means = gram(z, z) / max(z.shape[0], 1)
+        means = gram(z, z, rows=rows) / max(rows.count(z.shape[0]), 1)
     else:
         weighed = weighted(z, weight)
         means = gram(weighed, weighed)
     found: Array = np.clip(means, -1.0, 1.0)
-    np.fill_diagonal(found, z.any(axis=0))
+    np.fill_diagonal(found, np.diag(means) > 0)
     return found
 
 
@@ -222,83 +237,90 @@ def nearest_correlation(c: Array) -> Array:
     return found
 
 
-def regressors(given: Array) -> Array:
+def regressors(given: Array, *, rows: Rows = HERE) -> Array:
     """Orthonormal columns that span 1 and the given columns; what depends on others adds none.
 
     Gram-Schmidt, the column with the longest rest next, each twice: as exact as singular values, sums as above.
     """
-    n = given.shape[0]
-    basis = [np.full(n, n**-0.5)]
-    left = list(standardised(given).z.T)
+    here = given.shape[0]
+    n = rows.count(here)
+    basis = [np.full(here, n**-0.5)]
+    left = list(standardised(given, rows=rows).z.T)
     while left and len(basis) < n:
-        left = [_without(column, basis[-1:]) for column in left]
-        lengths = [_length(column) for column in left]
+        left = _without(left, basis[-1], rows)
+        lengths = _lengths(left, rows)
         longest = int(np.argmax(lengths))
         if lengths[longest] <= NEGLIGIBLE * n**0.5:
             break
-        again = _without(left.pop(longest) / lengths[longest], basis)
-        basis.append(again / _length(again))
+        again = [left.pop(longest) / lengths[longest]]
+        for each in basis:
+            again = _without(again, each, rows)
+        basis.append(again[0] / _lengths(again, rows)[0])
     return np.asfortranarray(np.column_stack(basis))
 
 
-def _without(column: Array, basis: list[Array]) -> Array:
-    for each in basis:
-        column = column - np.sum(column * each) * each
-    return column
+def _without(columns: list[Array], unit: Array, rows: Rows) -> list[Array]:
+    """Columns less what they have of a column of length 1."""
+    shares = rows.sums([partial(_product, column, unit) for column in columns], size=len(columns) * unit.size)
+    return [column - share * unit for column, share in zip(columns, shares, strict=True)]
 
 
-def _length(column: Array) -> float:
-    return float(np.sqrt(np.sum(column * column)))
+def _lengths(columns: list[Array], rows: Rows) -> list[float]:
+    squares = rows.sums([partial(_product, column, column) for column in columns], size=sum(map(len, columns)))
+    return [float(np.sqrt(each)) for each in squares]
 
 
-def fitted(y: Array, basis: Array) -> Array:
+def fitted(y: Array, basis: Array, *, rows: Rows = HERE) -> Array:
     """What regression on the orthonormal columns makes of y; y minus it are the residuals."""
-    return combined(basis, gram(basis, y))
+    return combined(basis, gram(basis, y, rows=rows))
 
 
-def turned(residuals: Array, draws: Array, basis: Array) -> Array:
+def turned(residuals: Array, draws: Array, basis: Array, *, rows: Rows = HERE) -> Array:
     """Random residuals with exactly the products (covariances) of the given ones, orthogonal to the basis too.
 
     With E'E = F'F and O orthonormal, orthogonal to the basis and uniformly distributed, it is O F: E in a random
     rotation that leaves the basis alone. `draws` are as many standard normal columns as F needs rows: as many as E
     has columns, but no more than the records leave free. Stacks of tables are turned table by table.
     """
-    return combined(_frame(draws, basis), _factor(residuals, rows=draws.shape[-1]))
+    factor = _factor(residuals, needed=draws.shape[-1], rows=rows)
+    return combined(_frame(draws, basis, rows), factor)
 
 
-def scattered(residuals: Array, draws: Array) -> Array:
+def scattered(residuals: Array, draws: Array, *, rows: Rows = HERE) -> Array:
     """Normal residuals with the population covariance of the given ones in expectation; draws as for `turned`."""
-    return combined(draws, _factor(residuals, rows=draws.shape[-1]) / residuals.shape[-2] ** 0.5)
+    factor = _factor(residuals, needed=draws.shape[-1], rows=rows)
+    return combined(draws, factor / rows.count(residuals.shape[-2]) ** 0.5)
 
 
-def _factor(residuals: Array, *, rows: int) -> Array:
+def _factor(residuals: Array, *, needed: int, rows: Rows) -> Array:
     """F with F'F = E'E: the symmetric root, or one with fewer rows where the records leave no more free."""
-    lengths: Array = np.sqrt(np.sum(residuals * residuals, axis=-2, keepdims=True))
+    squares = gram(residuals, residuals, rows=rows)
+    lengths: Array = np.sqrt(np.diagonal(squares, axis1=-2, axis2=-1))[..., None, :]
     unit = residuals / np.where(lengths > 0, lengths, 1.0)
-    values, vectors = _eigen(gram(unit, unit))
-    if rows == residuals.shape[-1]:
+    values, vectors = _eigen(gram(unit, unit, rows=rows))
+    if needed == residuals.shape[-1]:
         return _rebuilt(np.sqrt(values), vectors) * lengths
     # an eigenvector has no sign of its own: its first entry of some size is made positive, whatever the library gives
     sizeable = np.abs(vectors) > 0.5 * vectors.shape[-1] ** -0.5
     first = np.take_along_axis(vectors, np.argmax(sizeable, axis=-2, keepdims=True), axis=-2)
     factor = np.swapaxes(vectors * np.sign(first) * np.sqrt(values)[..., None, :], -1, -2)
-    return factor[..., -rows:, :] * lengths
+    return factor[..., -needed:, :] * lengths
 
 
-def _frame(draws: Array, basis: Array) -> Array:
+def _frame(draws: Array, basis: Array, rows: Rows) -> Array:
     """The orthonormal columns nearest to the draws and orthogonal to the basis: of normal draws, uniformly distributed.
 
     The inverse root of their products comes close; Newton's step O (3 - O'O) / 2 takes away what rounding left.
     """
-    rest = draws - fitted(draws, basis)
-    values, vectors = np.linalg.eigh(gram(rest, rest))
+    rest = draws - fitted(draws, basis, rows=rows)
+    values, vectors = np.linalg.eigh(gram(rest, rest, rows=rows))
     least = NEGLIGIBLE * values[..., -1:]
     inverse = 1 / np.sqrt(np.maximum(values, np.where(least > 0, least, 1.0)))
     frame = combined(rest, _rebuilt(inverse, vectors))
     unit = np.eye(draws.shape[-1])
     for _ in range(_ROUNDS):
-        frame = frame - fitted(frame, basis)
-        products = gram(frame, frame)
+        frame = frame - fitted(frame, basis, rows=rows)
+        products = gram(frame, frame, rows=rows)
         if np.max(np.abs(products - unit), initial=0.0) < 1e-14 * len(unit):
             break
         frame = combined(frame, 1.5 * unit - 0.5 * products)

@@ -12,6 +12,8 @@ _END = rf"({_NUMBER}|[+-]?(?:inf(?:inity)?|∞))"
 _BETWEEN = re.compile(rf"^[\[\](]?\s*{_END}\s*(?:-|\u2013|to|,|;|\.\.)\s*{_END}\s*[\[\])]?$", re.IGNORECASE)
 _ABOVE = re.compile(rf"^(?:>=|>|≥|over|from)\s*({_NUMBER})$|^({_NUMBER})\s*(?:\+|and over|or more)$", re.IGNORECASE)
 _BELOW = re.compile(rf"^(?:<=|<|≤|under|below|up to)\s*({_NUMBER})$", re.IGNORECASE)
+_STRICTLY_ABOVE = re.compile(r"^(?:>(?!=)|over\b)", re.IGNORECASE)
+_STRICTLY_BELOW = re.compile(r"^(?:<(?!=)|under\b|below\b)", re.IGNORECASE)
 
 _SCALES = (
     ("very low", "low", "medium", "high", "very high"),
@@ -44,6 +46,22 @@ def ends(label: str) -> tuple[float, float] | None:
         return float(above[1] or above[2]), math.inf
     below = _BELOW.match(text)
     return (-math.inf, float(below[1])) if below else None
+
+
+def holds(label: str, number: float) -> bool:
+    """Whether a number lies in a band; an end belongs to it unless a bracket or a word says otherwise.
+
+    >>> holds("[30,40)", 40), holds("30-39", 39), holds("65+", 80), holds("over 65", 65), holds("7", 7)
+    (False, True, True, False, True)
+    """
+    text = label.strip()
+    found = ends(text)
+    if found is None:
+        return re.fullmatch(_NUMBER, text) is not None and float(text) == number
+    low, high = found
+    without_low = text[0] in "(]" or bool(_STRICTLY_ABOVE.match(text))
+    without_high = text[-1] in ")[" or bool(_STRICTLY_BELOW.match(text))
+    return (low < number if without_low else low <= number) and (number < high if without_high else number <= high)
 
 
 def _parsed(word: str) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rankveil.catalogue import Method, get_method
-from rankveil.errors import ParameterError, listing
+from rankveil.errors import ParameterError, TableError, listing, suggestion
 
 PLAN_SCHEMA = "rankveil/plan/1"
 
@@ -171,13 +171,42 @@ def _read_step(given: Any, number: int) -> Step:
     columns, parameters, own = given.get("columns"), given.get("parameters", {}), given.get("per_column", {})
     if columns is not None and not (isinstance(columns, list) and all(isinstance(name, str) for name in columns)):
         raise ParameterError(f"{where}: columns must be a list of names")
-    tables = [parameters, own, *(own.values() if isinstance(own, Mapping) else ())]
-    if not all(isinstance(each, Mapping) for each in tables):
-        raise ParameterError(f"{where}: parameters and per_column must be tables of names and values")
+    for name, each in (("parameters", parameters), ("per_column", own)):
+        if not isinstance(each, Mapping):
+            raise ParameterError(f"{where}: [steps.{name}] must be a table of names and values")
+    for column, each in own.items():
+        _check_own(given["method"], column, each, where=where)
     try:
         return Step(given["method"], parameters, own, columns)
     except ParameterError as error:
         raise ParameterError(f"{where}: {error}") from None
+
+
+def _check_own(method: str, column: str, given: Any, *, where: str) -> None:
+    """What a plan says of one column; a mistake is shown by the heading that it stands under in the file."""
+    where = f"{where}: {_heading(column)}"
+    if not isinstance(given, Mapping):
+        raise ParameterError(f"{where} must be a table of names and values, as in alpha = 0.3")
+    get_method(method)
+    try:
+        Step(method, {}, {column: given})
+    except ParameterError as error:
+        raise ParameterError(f"{where}: {error}") from None
+
+
+def _heading(column: str) -> str:
+    """The heading in a file below which stands what a step says of a column."""
+    bare = column and all(sign.isascii() and (sign.isalnum() or sign in "_-") for sign in column)
+    return f"[steps.per_column.{column if bare else json.dumps(column, ensure_ascii=False)}]"
+
+
+def check_headings(plan: Plan, names: Sequence[str]) -> None:
+    """Every heading of a column in a plan's file names one of the table."""
+    for number, step in enumerate(plan.steps, start=1):
+        for column in step.per_column:
+            if column not in names:
+                where = f"step {number} of the plan: {_heading(column)}"
+                raise TableError(f"{where}: there is no column {column}{suggestion(column, names)}")
 
 
 def make_step(method: str, given: Mapping[str, Any], *, columns: Sequence[str] | None = None) -> Step:

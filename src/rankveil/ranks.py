@@ -11,38 +11,58 @@ from numpy.typing import NDArray
 
 from rankveil.categories import Categories
 from rankveil.execute import in_threads
+from rankveil.kernels.sorting import spread_ranks
 from rankveil.seeds import Stream
+from rankveil.sorting import in_order, order_of, quickly
 
 Array = NDArray[np.float64]
 Order = NDArray[np.intp]
 
 
-def average_ranks(x: Array, *, order: Order | None = None) -> Array:
-    """Ranks from 1, ties sharing their mean rank; a table is ranked column by column, by its `orders` if known.
+def average_ranks(x: Array) -> Array:
+    """Ranks from 1, ties sharing their mean rank; a table is ranked column by column.
 
     >>> average_ranks(np.array([30.0, 10.0, 10.0, 20.0]))
     array([4. , 1.5, 1.5, 3. ])
     """
     if x.ndim == 1:
-        return _average_ranks(x, np.argsort(x) if order is None else order)
+        return _ordered(x)[1]
     ranks = np.empty(x.shape, order="F")
 
     def rank(j: int) -> None:
-        ranks[:, j] = _average_ranks(x[:, j], np.argsort(x[:, j]) if order is None else order[:, j])
+        ranks[:, j] = _ordered(x[:, j])[1]
 
     in_threads(rank, range(x.shape[1]), size=x.size)
     return ranks
 
 
-def orders(x: Array) -> Order:
-    """For each column of a table its rows from the smallest value to the largest, ties in any order."""
-    order = np.empty(x.shape, dtype=np.intp, order="F")
+def orders_and_ranks(x: Array) -> tuple[Order, Array]:
+    """For each column of a table its rows from the smallest value to the largest, ties in any order, and its ranks.
+
+    >>> order, ranks = orders_and_ranks(np.array([[30.0], [10.0], [20.0]]))
+    >>> order[:, 0], ranks[:, 0]
+    (array([1, 2, 0]), array([3., 1., 2.]))
+    """
+    order, ranks = np.empty(x.shape, dtype=np.intp, order="F"), np.empty(x.shape, order="F")
 
     def put(j: int) -> None:
-        order[:, j] = np.argsort(x[:, j])
+        order[:, j], ranks[:, j] = _ordered(x[:, j])
 
     in_threads(put, range(x.shape[1]), size=x.size)
-    return order
+    return order, ranks
+
+
+def _ordered(x: Array) -> tuple[Order, Array]:
+    """The rows of a column from the smallest value to the largest, and the average ranks."""
+    found = quickly(x)
+    if found is None:
+        order = np.argsort(x)
+        return order, _average_ranks(x, order)
+    codes, places = found
+    ranks = np.empty(x.size)
+    spread_ranks(codes, places, 0, ranks)
+    ranks /= 2  # they are doubled
+    return places.astype(np.intp), ranks
 
 
 def has_ties(x: Array, order: Order) -> bool:
@@ -61,7 +81,7 @@ def _average_ranks(x: Array, order: Order) -> Array:
     return ranks
 
 
-def tie_blocks(ordered: Array) -> tuple[Order, Order]:
+def tie_blocks(ordered: Array | NDArray[np.uint64]) -> tuple[Order, Order]:
     """Where each run of equal values of a sorted array starts and ends (one past its last).
 
     >>> tie_blocks(np.array([1.0, 1.0, 5.0]))
@@ -74,7 +94,7 @@ def tie_blocks(ordered: Array) -> tuple[Order, Order]:
     return np.concatenate(([0], cuts)), np.concatenate((cuts, [ordered.size]))
 
 
-def strict_order(x: Array, *, ties: NDArray[np.uint64], order: Order | None = None) -> Order:
+def strict_order(x: Array | NDArray[np.uint64], *, ties: NDArray[np.uint64], order: Order | None = None) -> Order:
     """The rows from the smallest value to the largest, equal values in the order of their draws.
 
     `order` is the column's order with ties in any order, when it is known.
@@ -82,7 +102,7 @@ def strict_order(x: Array, *, ties: NDArray[np.uint64], order: Order | None = No
     >>> strict_order(np.array([5.0, 1.0, 1.0]), ties=np.array([0, 9, 3], dtype=np.uint64))
     array([2, 1, 0])
     """
-    order = np.argsort(x) if order is None else order.copy()
+    order = order_of(x) if order is None else order.copy()
     starts, ends = tie_blocks(x[order])
     if starts.size == x.size:
         return order
@@ -102,7 +122,7 @@ def _within_runs(run: NDArray[np.uint64], draws: NDArray[np.uint64], rows: Order
     """
     width = int(run[-1]).bit_length()
     word = draws if width == 0 else (run << np.uint64(64 - width)) | (draws >> np.uint64(width))
-    order = np.argsort(word)
+    order = order_of(word)
     ordered = word[order]
     if np.any(ordered[1:] == ordered[:-1]):
         return np.lexsort((rows, draws, run))
@@ -140,13 +160,13 @@ def reverse_map(x: Array, y: Array, *, rng: Stream) -> Array:
         raise ValueError("reverse mapping needs as many masked values as original ones")
     if x.ndim == 1:
         z = np.empty(y.size)
-        z[strict_order(y, ties=rng.bits(y.size))] = np.sort(x)
+        z[strict_order(y, ties=rng.bits(y.size))] = in_order(x)
         return z
     table = np.empty(x.shape, order="F")
     draws = [rng.bits(y.shape[0]) for _ in range(x.shape[1])]
 
     def map_column(j: int) -> None:
-        table[strict_order(y[:, j], ties=draws[j]), j] = np.sort(x[:, j])
+        table[strict_order(y[:, j], ties=draws[j]), j] = in_order(x[:, j])
 
     in_threads(map_column, range(x.shape[1]), size=x.size)
     return table
@@ -164,19 +184,6 @@ def ranks_within(percent: float, *, n: int) -> int:
 def rank_changes(rank_x: Array, rank_y: Array) -> Array:
     """|rank(x_i) - rank(y_i)| for every record: the permutation distance of Muralidhar and Domingo-Ferrer (2015)."""
     return np.abs(rank_x - rank_y)
-
-
-def rank_correlation(rank_a: Array, rank_b: Array) -> float | None:
-    """Spearman's correlation from average ranks; None when a column is constant and it has no meaning.
-
-    >>> rank_correlation(np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0]))
-    0.5
-    """
-    a, b = rank_a - (rank_a.size + 1) / 2, rank_b - (rank_b.size + 1) / 2
-    norm = float(np.sqrt(np.dot(a, a) * np.dot(b, b)))  # one root, so that equal ranks give 1 exactly
-    if norm == 0.0:
-        return None
-    return float(np.clip(np.dot(a, b) / norm, -1.0, 1.0))
 
 
 class SortedColumn:

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from rankveil import dates
-from rankveil.columns import EXACT, Cells, to_arrow
+from rankveil import dates, metadata
+from rankveil.columns import EXACT, Cells, gap_text, to_arrow
 
 Array = NDArray[np.float64]
 
@@ -23,16 +23,21 @@ def put_back(
     *,
     labels: tuple[str, ...] = (),
     relabelled: bool = False,
-    alike: bool = False,
+    whole: bool | None = None,
 ) -> tuple[nw.Series[Any], str | None]:
     """The masked values in the column's own type; a note when that type changed.
 
     `labels` are what the values are codes of; `relabelled` when they are others than the column had. A cell that was
-    missing and still is stays as it was written; one that is missing now is empty. Where missing cells must look
-    `alike`, all of them are.
+    missing and still is stays as it was written, unless its missing value says that it is empty (the number 0 of
+    `metadata.numbered_gaps`); one that is missing now is empty. `whole` says whether all numbers are whole, where these
+    are only some of them.
     """
     gone = np.isnan(masked)
-    keep, blank = gone & cells.missing & (not alike), gone & (~cells.missing | alike)
+    keep = gone & cells.missing
+    if keep.any():
+        written = cells.cells.is_valid().to_numpy(zero_copy_only=False)
+        keep &= ~(written & (metadata.gap_numbers(masked) == 0))
+    blank = gone & ~keep
     filled = np.where(gone, 0.0, masked) if gone.any() else masked
     if labels:
         codes = filled.astype(np.int64)
@@ -42,7 +47,7 @@ def put_back(
     if cells.temporal is not None:
         return _moments(cells, original, filled, keep=keep, blank=blank)
     note = None
-    whole = cells.integral and bool(np.all(filled == np.rint(filled)) and np.all(np.abs(filled) < EXACT))
+    whole = cells.integral and (not broken(filled) if whole is None else whole)
     if cells.integral and not whole:
         note = "whole numbers became decimals; --then round keeps them whole"
     fresh = pa.array(filled.astype(np.int64) if whole else filled)
@@ -55,6 +60,16 @@ def put_back(
     elif original.dtype.is_integer() and dtype.is_integer() and dtype != original.dtype:
         note = f"{original.dtype} cannot hold its masked values and became {dtype}"
     return _merged(original, fresh, dtype, keep=keep, blank=blank), note
+
+
+def broken(values: Array) -> int:
+    """How many values are not whole numbers, or not exact ones; missing ones are none of these.
+
+    >>> broken(np.array([1.0, 1.5, np.nan, 1e300]))
+    2
+    """
+    there = values[~np.isnan(values)]
+    return int(np.count_nonzero((there != np.rint(there)) | (np.abs(there) >= EXACT)))
 
 
 def _labelled(
@@ -73,7 +88,10 @@ def _labelled(
             typed = words.cast(cells.cells.type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             note = "its values became labels, which are text"
-            return _merged(original, words, nw.String(), keep=keep, blank=blank), note
+            gaps = pc.if_else(pa.array(keep), gap_text(cells.cells), pa.scalar(None, pa.string()))
+            words = pc.if_else(pa.array(keep | blank), gaps, words)
+            nothing = np.zeros_like(keep)
+            return _merged(original, words, nw.String(), keep=nothing, blank=pc.is_null(words).to_numpy(False)), note
         return _merged(original, typed, original.dtype, keep=keep, blank=blank), None
     return _merged(original, words, _text_type(original.dtype), keep=keep, blank=blank), None
 
@@ -136,8 +154,10 @@ def _moments(
     """Dates and times from the whole numbers by which they are kept; what lies between is rounded."""
     assert cells.temporal is not None
     moments, note = dates.from_whole(values, cells.temporal)
-    if cells.is_text:
-        texts = pc.strftime(moments, format=dates.text_form(cells.present, cells.temporal)).cast(pa.string())
+    if cells.layout is not None:
+        texts, rounded = cells.layout.write(moments)
+        beyond = note is not None and "beyond" in note
+        note = note if beyond else rounded or note
         return _merged(original, texts, _text_type(original.dtype), keep=keep, blank=blank), note
     if blank.any():
         moments = pc.if_else(pa.array(blank), pa.scalar(None, moments.type), moments)
@@ -259,3 +279,41 @@ def _encoded(
             made = pandas.Series(encoded, dtype=native.dtype, index=native.index)
     restored: nw.Series[Any] = nw.from_native(made, series_only=True)
     return restored
+
+
+def without_lost(series: nw.Series[Any], original: nw.Series[Any]) -> nw.Series[Any]:
+    """A column of categories without those that cells of the original have and none of its own; the others in order.
+
+    A dictionary would tell of labels that are in no released record. What no record ever had was declared, and stays.
+    """
+    if series.dtype not in (nw.Categorical, nw.Enum) or original.dtype not in (nw.Categorical, nw.Enum):
+        return series
+    now = to_arrow(series)
+    lost = set(_used(to_arrow(original))) - set(_used(now))
+    words = now.dictionary.to_pylist()
+    kept = [place for place, word in enumerate(words) if word not in lost]
+    if len(kept) == len(words):
+        return series
+    indices = pc.index_in(now.indices.cast(pa.int64()), value_set=pa.array(kept, pa.int64())).cast(now.indices.type)
+    encoded = pa.DictionaryArray.from_arrays(indices, now.dictionary.take(pa.array(kept)), ordered=now.type.ordered)
+    backend, native = series.implementation, series.to_native()
+    made: Any
+    if backend.is_pyarrow():
+        made = pa.chunked_array([encoded])
+    elif backend.is_polars():
+        polars = backend.to_native_namespace()
+        made = native.cast(polars.String).cast(polars.Enum(encoded.dictionary.to_pylist()))
+    else:
+        pandas = backend.to_native_namespace()
+        if isinstance(native.dtype, pandas.CategoricalDtype):
+            made = native.cat.remove_categories([native.cat.categories[i] for i in range(len(words)) if i not in kept])
+        else:
+            made = pandas.Series(encoded, dtype=pandas.ArrowDtype(encoded.type), index=native.index)
+    restored: nw.Series[Any] = nw.from_native(made, series_only=True)
+    return restored.alias(series.name)
+
+
+def _used(array: pa.DictionaryArray) -> list[Any]:
+    """The words of a dictionary that some cell has."""
+    used: list[Any] = array.dictionary.take(pc.unique(array.indices).drop_null()).to_pylist()
+    return used

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -139,6 +140,15 @@ class Stream:
         whole = Stream(self._key)
         whole._calls, self._calls = self._calls, self._calls + 1
         return whole.random(size)
+
+    def loose_pieces(self, size: int, at_a_time: int) -> Iterator[Array]:
+        """The same draws as `loose`, some at a time."""
+        whole = Stream(self._key)
+        calls, self._calls = self._calls, self._calls + 1
+        for start in range(0, size, at_a_time):
+            piece = whole.at(start=start)
+            piece._calls = calls
+            yield piece.random(min(at_a_time, size - start))
 
     def random(self, size: int) -> Array:
         """Uniform on the open interval (0, 1)."""

@@ -6,7 +6,7 @@ what it hands back is the same kind of frame, in the same column order, with eve
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, cast, get_args
@@ -21,9 +21,9 @@ from rankveil import categories as categorising
 from rankveil import columns as reading
 from rankveil import metadata
 from rankveil.categories import Categories
-from rankveil.errors import ParameterError, TableError, listing, suggestion
+from rankveil.errors import ParameterError, TableError, listing, row_listing, suggestion
 from rankveil.hierarchy import Hierarchy
-from rankveil.restoring import put_back
+from rankveil.restoring import put_back, without_lost
 from rankveil.roles import guess_role, named_like_identifier
 
 Array = NDArray[np.float64]
@@ -117,6 +117,9 @@ def listed(names: str | Sequence[str]) -> tuple[str, ...]:
 class Table:
     """A frame whose columns have kinds and roles, and whose numbers can be read and put back."""
 
+    start = 0
+    """The row that it begins with, where it is a part of a larger table."""
+
     def __init__(self, data: Any, *, schema: Schema | None = None, decimal: str = ".") -> None:
         self.frame = _eager(data)
         self.schema = schema or Schema()
@@ -138,6 +141,11 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.frame)
+
+    @property
+    def records(self) -> int:
+        """How many records there are, those of all parts where it is a part of a larger table."""
+        return len(self)
 
     @property
     def native(self) -> Any:
@@ -168,6 +176,12 @@ class Table:
             )
         return self._cells[name]
 
+    def with_cells(self, cells: Mapping[str, reading.Cells]) -> Table:
+        """The same table with some columns read otherwise."""
+        made = Table(self.frame.to_native(), schema=self.schema, decimal=self.decimal)
+        made._cells = {**self._cells, **cells}
+        return made
+
     def _only_grouped(self, name: str) -> bool:
         """Whether a column was given a hierarchy and no order."""
         return name in self._hierarchies and name not in (self.schema.levels or {})
@@ -192,7 +206,7 @@ class Table:
             name=name,
             kind=cells.kind,
             role=cast(Role, role_given or guess),
-            kind_given=kind_given is not None or name in (self.schema.levels or {}),
+            kind_given=kind_given is not None or name in (self.schema.levels or {}) or name in self._hierarchies,
             role_given=role_given is not None,
             levels=cells.levels,
             missing=cells.missing_count,
@@ -205,13 +219,16 @@ class Table:
         return self.schema.hierarchies or {}
 
     def values(self, name: str) -> Array:
-        """The column as numbers (places of the categories unless numeric), missing cells as NaN; not to be changed."""
+        """The column as numbers (places of the categories unless numeric), missing cells as NaN; not to be changed.
+
+        Each NaN carries the number of its missing code, so n/a and an empty cell can be told apart.
+        """
         if name not in self._values:
             cells = self.cells(name)
             values = self.codes(name, self.categories(name)) if cells.kind == "nominal" else cells.numbers()
             infinite = np.flatnonzero(np.isinf(values))
             if infinite.size:
-                rows = f"row{'s' if infinite.size > 1 else ''} {listing(infinite + 1)}"
+                rows = row_listing(infinite + 1 + self.start)
                 raise TableError(f"column {name}: infinite values ({rows}); remove or declare them missing")
             values.setflags(write=False)
             self._values[name] = values
@@ -239,6 +256,9 @@ class Table:
         found = pc.index_in(self.cells(name).labels(), value_set=pa.array(categories.labels, pa.string()))
         places = pc.fill_null(found, -1).to_numpy(zero_copy_only=False)
         codes: Array = np.concatenate((categories.values, [np.nan]))[places]
+        missing = self.cells(name).missing
+        if missing.any():
+            codes[missing] = metadata.numbered_gaps(self.cells(name).gaps[0][missing])
         return codes
 
     def labels(self, name: str) -> tuple[str, ...]:
@@ -249,13 +269,16 @@ class Table:
     def _refuse_unknown(self, name: str, labels: Sequence[str], hierarchy: Hierarchy) -> None:
         unknown = hierarchy.missing(labels)
         if unknown:
-            found = pc.equal(self.cells(name).labels(), unknown[0]).fill_null(False)
-            rows = np.flatnonzero(found.to_numpy(zero_copy_only=False)) + 1
             more = f" (and {len(unknown) - 1} more)" if len(unknown) > 1 else ""
             raise TableError(
-                f"column {name}: its hierarchy {hierarchy.name} misses {unknown[0]!r}, which stands in row {rows[0]}"
+                f"column {name}: its hierarchy {hierarchy.name} misses {unknown[0]!r}{self._where(name, unknown[0])}"
                 f"{more}; add a line for it{hierarchy.suggestion(unknown[0])}"
             )
+
+    def _where(self, name: str, label: str) -> str:
+        """The row of a label, in words."""
+        found = pc.equal(self.cells(name).labels(), label).fill_null(False)
+        return f", which stands in row {np.flatnonzero(found.to_numpy(zero_copy_only=False))[0] + 1}"
 
     @cached_property
     def weight(self) -> Array | None:
@@ -270,11 +293,16 @@ class Table:
         values = self.values(name)
         for what, wrong in (("missing", np.isnan(values)), ("negative", values < 0)):
             if wrong.any():
-                rows = np.flatnonzero(wrong) + 1
-                raise TableError(f"column {name}: {what} weights (rows {listing(rows)}); a weight is 0 or more")
-        if len(values) and not values.any():
+                rows = np.flatnonzero(wrong) + 1 + self.start
+                weights = f"a {what} weight" if rows.size == 1 else f"{what} weights"
+                raise TableError(f"column {name}: {weights} ({row_listing(rows)}); a weight is 0 or more")
+        if len(values) and not self._any(name):
             raise TableError(f"column {name}: all weights are 0, so no record counts")
         return values
+
+    def _any(self, name: str) -> bool:
+        """Whether a column has a number that is not 0."""
+        return bool(self.values(name).any())
 
     @cached_property
     def group(self) -> NDArray[np.int64] | None:
@@ -332,52 +360,88 @@ class Table:
         order: NDArray[np.intp] | None = None,
         labels: Mapping[str, tuple[str, ...]] | None = None,
         dropped: Iterable[str] = (),
-        emptied: Collection[str] = (),
+        weights: Mapping[str, Array] | None = None,
+        whole: Mapping[str, bool] | None = None,
     ) -> tuple[Any, list[str]]:
         """The frame with masked columns put in (rows first taken in `order`), and notes on types that changed.
 
-        `labels` are what the values of a column are places of, where that is no longer what it was. In the `emptied`
-        columns other cells are missing than were: there missing cells look alike, and lost labels are not told.
+        `labels` are what the values of a column are places of, where that is no longer what it was. `weights` are put
+        in like masked columns. Categories that no released record has are not told where some may have been lost.
+        `whole` says of which columns all numbers are whole, where the table is a part of another.
         """
-        labels = dict(labels or {})
-        for name in emptied:
-            words = labels.get(name, self.labels(name))
-            if words and self.frame.get_column(name).dtype in (nw.Categorical, nw.Enum):
-                values, labels[name] = _of_present(values, name, words)
+        labels, weights = labels or {}, weights or {}
         frame = self.frame.drop(list(dropped))
         if order is not None:
             # the labels of a pandas index would go with their rows and tell everybody the order
             frame = nw.maybe_reset_index(frame[order.tolist(), :])
         fresh, said = [], dict[str, list[str]]()
-        for name, masked in values.items():
-            cells = self.cells(name) if order is None else self.cells(name).taken(order)
-            series, note = put_back(
-                cells,
-                frame.get_column(name),
-                masked,
-                labels=labels.get(name, self.labels(name)),
-                relabelled=name in labels,
-                alike=name in emptied,
-            )
-            fresh.append(series)
-            if note:
+        for name, masked in {**values, **weights}.items():
+            cells, column = self._beneath(name, masked, order, frame.get_column(name))
+            words = labels.get(name, self.labels(name))
+            all_whole = None if whole is None else whole.get(name)
+            series, note = put_back(cells, column, masked, labels=words, relabelled=name in labels, whole=all_whole)
+            fresh.append(self._without_lost(name, series))
+            if note and name not in weights:
                 said.setdefault(note, []).append(name)
+        if order is not None and order.size < len(self):
+            others = [name for name in frame.columns if name not in values and name not in weights]
+            others = [name for name in others if self.frame.get_column(name).dtype in (nw.Categorical, nw.Enum)]
+            fresh += [self._without_lost(name, frame.get_column(name)) for name in others]
         notes = [f"column{'s' if len(some) > 1 else ''} {listing(some, most=5)}: {note}" for note, some in said.items()]
         made = frame.with_columns(*fresh).to_native() if fresh else frame.to_native()
-        # what is said of labels that are hidden now would tell of them
-        hidden = {name for name, words in labels.items() if not set(self.labels(name)) <= set(words)}
-        return _with_fields_of(made, self.native, but=hidden), notes
+        if not isinstance(made, pa.Table):
+            return made, notes
+        changed = {name: words for name, words in labels.items() if self._says_otherwise(name, made, words)}
+        kept = {name: self._still_said(name, made, values[name], words, order) for name, words in changed.items()}
+        return _with_fields_of(made, self.native, described=kept), notes
 
+    def _without_lost(self, name: str, series: nw.Series[Any]) -> nw.Series[Any]:
+        """A released column of categories without those that no released record has."""
+        return without_lost(series, self.frame.get_column(name))
 
-def _of_present(
-    values: Mapping[str, Array], name: str, labels: tuple[str, ...]
-) -> tuple[dict[str, Array], tuple[str, ...]]:
-    """The values of a column as places among those of its labels that it still has."""
-    there = ~np.isnan(values[name])
-    present, places = np.unique(values[name][there], return_inverse=True)
-    fresh = np.full(values[name].size, np.nan)
-    fresh[there] = places
-    return {**values, name: fresh}, tuple(labels[int(code)] for code in present)
+    def _says_otherwise(self, name: str, made: pa.Table, words: tuple[str, ...]) -> bool:
+        """Whether what the file says of a column's values is no longer so: labels are hidden, numbers became text."""
+        return bool(words) and (not set(self.labels(name)) <= set(words) or self._became_text(name, made))
+
+    def _became_text(self, name: str, made: pa.Table) -> bool:
+        return reading.is_number(self.cells(name).cells.type) and not reading.is_number(made.schema.field(name).type)
+
+    def _beneath(
+        self, name: str, masked: Array, order: NDArray[np.intp] | None, column: nw.Series[Any]
+    ) -> tuple[reading.Cells, nw.Series[Any]]:
+        """The cells under masked values; where a missing code came from another record there is a cell with that code.
+
+        `column` is the column in the order of the release.
+        """
+        cells, numbers = self.cells(name), metadata.gap_numbers(masked)
+        own, first = cells.gaps
+        rows = np.arange(len(self)) if order is None else order
+        moved = (numbers > 0) & (own[rows] != numbers)
+        if not moved.any():
+            return cells if order is None else cells.taken(order), column
+        rows = rows.copy()
+        rows[moved] = first[numbers[moved]]
+        taken = self.frame.get_column(name)[rows.tolist()]
+        index = nw.maybe_get_index(column)
+        return cells.taken(rows), taken if index is None else nw.maybe_set_index(taken, index=index)
+
+    def _still_said(
+        self, name: str, made: pa.Table, masked: Array, words: tuple[str, ...], order: NDArray[np.intp] | None
+    ) -> metadata.Described:
+        """What the file says of a column and what is still so where it has other labels: of those that stayed."""
+        described, cells = self._described(name) or metadata.Described(), self.cells(name)
+        if described == metadata.Described():
+            return described
+        known = self.categories(name)
+        place = {word: code for code, word in enumerate(words)}
+        before = self.codes(name, known) if order is None else self.codes(name, known)[order]
+        there = ~np.isnan(masked) & ~np.isnan(before)
+        codes = masked[there].astype(np.intp)
+        same = np.array([place.get(label, -1) for label in known.labels])[before[there].astype(np.intp)] == codes
+        others = np.bincount(codes[~same], minlength=len(words))
+        stayed = {word for word, many in zip(words, others, strict=True) if word in known.labels and not many}
+        gaps = [word for word in cells.gap_words() if word is not None] if self._became_text(name, made) else None
+        return metadata.of_labels(described, stayed, gaps=gaps)
 
 
 def label_counts(cells: reading.Cells) -> tuple[list[str], Array]:
@@ -394,16 +458,27 @@ def _as_number(label: str) -> tuple[float, str]:
         return 0.0, label
 
 
-def _with_fields_of(made: Any, given: Any, *, but: Collection[str] = ()) -> Any:
-    """A pyarrow table whose columns of unchanged type have what `given` notes of them, such as the words of an Enum."""
-    if not isinstance(made, pa.Table):
-        return made
-    pairs = ((after, given.schema.field(after.name)) for after in made.schema)
-    fields = [
-        after if after.name in but else before if before.type == after.type else _described_as(after, before)
-        for after, before in pairs
-    ]
+def _with_fields_of(made: pa.Table, given: pa.Table, *, described: Mapping[str, metadata.Described]) -> pa.Table:
+    """A pyarrow table whose columns have what `given` notes of them, or what is `described` now."""
+    fields = []
+    for place, after in enumerate(made.schema):
+        before = given.schema.field(after.name)
+        lost = _lost_categories(made.column(place), given.column(after.name))
+        if after.name in described or lost:
+            # a library's own words, such as those of an Enum, would tell of labels that are hidden now
+            said = described.get(after.name, metadata.read(before))
+            fields.append(metadata.write(after.remove_metadata(), said))
+        else:
+            fields.append(before if before.type == after.type else _described_as(after, before))
     return pa.Table.from_arrays(made.columns, schema=pa.schema(fields, metadata=made.schema.metadata))
+
+
+def _lost_categories(after: pa.ChunkedArray, before: pa.ChunkedArray) -> bool:
+    """Whether a column of categories has fewer than it had."""
+    if not pa.types.is_dictionary(after.type) or not pa.types.is_dictionary(before.type):
+        return False
+    there = {word for chunk in after.chunks for word in chunk.dictionary.to_pylist()}
+    return any(word not in there for chunk in before.chunks for word in chunk.dictionary.to_pylist())
 
 
 def _described_as(after: pa.Field, before: pa.Field) -> pa.Field:

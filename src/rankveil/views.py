@@ -6,22 +6,27 @@ A measure names what it works on by its positional arguments. A name that ends i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankveil import ranks
-from rankveil.canonical import Basis, crossed, orthonormal
+from rankveil.canonical import crossed
 from rankveil.errors import NotApplicableError
 from rankveil.execute import in_threads
 from rankveil.linkage import Linker
 from rankveil.multivariate import Standardised, by_column, correlation, standardised, weighted
 from rankveil.seeds import Seed
+from rankveil.summaries.changes import Changes
+from rankveil.summaries.correlations import RankBasis, RankCanonical, rank_products, spearman
+from rankveil.summaries.movements import Counts, Distances, Movements, Powers, caught, percents
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
+T = TypeVar("T")
 
 
 class Side:
@@ -45,14 +50,18 @@ class Side:
         return self._weight
 
     @cached_property
+    def _ordered(self) -> tuple[Rows, Array]:
+        return ranks.orders_and_ranks(self.values)
+
+    @property
     def order(self) -> Rows:
         """For each column the rows from the smallest value to the largest."""
-        return ranks.orders(self.values)
+        return self._ordered[0]
 
-    @cached_property
+    @property
     def rank(self) -> Array:
         """Average ranks, column by column."""
-        return ranks.average_ranks(self.values, order=self.order)
+        return self._ordered[1]
 
     @cached_property
     def sorted(self) -> Array:
@@ -109,9 +118,9 @@ class Side:
         return crossed(weighted(third, self.weight), weighted(self.standard, self.weight))
 
     @cached_property
-    def rank_basis(self) -> Basis:
-        """Orthonormal columns that span the centred ranks."""
-        return orthonormal(self.rank)
+    def rank_basis(self) -> RankBasis:
+        """What orthonormal columns that span the centred ranks say of these."""
+        return RankBasis.of_ranks(self.rank)
 
 
 class View:
@@ -187,6 +196,56 @@ class View:
         rank, order = self.rank_x, self.order_x
         return self._put(by_column(lambda j: rank[order[:, j], j], shape=rank.shape))
 
+    @cached_property
+    def rank_spearman_z(self) -> tuple[float | None, ...]:
+        """Spearman's correlation of each original column with the reverse-mapped one; None for a constant column."""
+        return spearman(self.rank_x, self.rank_z)
+
+    @cached_property
+    def rank_canonical(self) -> RankCanonical:
+        """The ranks of both tables beside each other, for canonical correlations."""
+        return RankCanonical(self.rank_basis_x, self.rank_basis_y, rank_products(self.rank_x, self.rank_y))
+
+    def _distances(self, j: int) -> Distances:
+        """How far the records moved in column j."""
+        return Distances.of(self.rank_x[:, j], self.rank_y[:, j], records=len(self), times=2)
+
+    @cached_property
+    def rank_movements(self) -> tuple[Movements, ...]:
+        """For each column how far the records moved in all, and at most."""
+        return self._each_column(lambda j: Movements.of(self._distances(j)))
+
+    @cached_property
+    def rank_powers(self) -> tuple[Powers, ...]:
+        """For each column the sums of powers of the distances by which records moved."""
+        return self._each_column(lambda j: Powers.of(self._distances(j), later=lambda: self._distances(j).doubled))
+
+    @cached_property
+    def rank_within(self) -> Counts:
+        """How many ranks (or subjects, by weights) lie within 1, 2, ... percent of the masked ones, and in none."""
+        weight = self.weight_x
+        if weight is None:
+            return np.stack([each.within for each in self.rank_movements], axis=1)
+        return np.stack(
+            self._each_column(lambda j: caught(percents(self._distances(j).doubled, len(self)), weight)), axis=1
+        )
+
+    @cached_property
+    def value_changes(self) -> tuple[Changes, ...]:
+        """For each column how far the values changed."""
+        weight, spread = self.weight_x, self.spread_x
+        return self._each_column(
+            lambda j: Changes.of(self.x[:, j], self.y[:, j], spread=float(spread[j]), weight=weight)
+        )
+
+    @cached_property
+    def value_within(self) -> Counts:
+        """How many values lie within 1, 2, ... percent of the standard deviation of the masked ones, and in none."""
+        return np.stack([each.within for each in self.value_changes], axis=1)
+
+    def _each_column(self, make: Callable[[int], T]) -> tuple[T, ...]:
+        return tuple(in_threads(make, range(len(self.names)), size=self.x.size))
+
     def _put(self, in_order: Array) -> Array:
         """What belongs to the ranks of the original, at the records that have these ranks in the masked table."""
         if len(self.sides["x"]) != len(self.sides["y"]):
@@ -226,7 +285,9 @@ class Column:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._view, name)
-        return found if name in _OF_RECORDS else found[..., self._j]
+        if name in _OF_RECORDS:
+            return found
+        return found[self._j] if isinstance(found, tuple) else found[..., self._j]
 
 
 _OF_RECORDS = ("original", "masked", "rows", "paired", "weight_x", "weight_y")

@@ -27,19 +27,22 @@ SEED = "00112233445566778899aabbccddeeff"
 COMMAND = [sys.executable, "-m", "rankveil"]
 
 
-def example_of(help_text: str) -> list[str]:
-    """The command at the end of a help text."""
+def examples_of(help_text: str) -> list[list[str]]:
+    """The commands at the end of a help text, at least one."""
     _, mark, example = help_text.partition("Example")
+    lines = example.partition(":\n")[2].replace("\\\n", " ").splitlines()
+    found = [words for words in map(shlex.split, lines) if words]
     assert mark
-    return shlex.split(example.partition(":\n")[2].replace("\\\n", " "))
+    assert found
+    return found
 
 
 def test_every_example_in_the_help_runs(here: Path, run: Any) -> None:
     for verb in VERBS:  # demo is the first, and the others use its files
-        words = example_of(run(verb, "--help").out)
-        assert words[:2] == ["rankveil", verb]
-        if verb != "serve":  # it runs until it is stopped: tests of the workbench do that
-            run(*words[1:])
+        for words in examples_of(run(verb, "--help").out):
+            assert words[:2] == ["rankveil", verb]
+            if verb != "serve":  # it runs until it is stopped: tests of the workbench do that
+                run(*words[1:])
 
 
 def test_help_names_every_verb_and_option(run: Any) -> None:
@@ -279,15 +282,14 @@ def test_a_terminal(example: Path) -> None:
 
     leader, follower = pty.openpty()
     words = [*COMMAND, "audit", "original.csv", "masked.csv"]
-    with subprocess.Popen(words, stdout=follower, stderr=follower, env={**os.environ, "TERM": "xterm"}) as process:
-        process.wait(timeout=60)
-    os.close(follower)
     said = b""
-    try:
-        while part := os.read(leader, 65536):
-            said += part
-    except OSError:  # the way in which a closed terminal ends
-        pass
+    with subprocess.Popen(words, stdout=follower, stderr=follower, env={**os.environ, "TERM": "xterm"}) as process:
+        os.close(follower)
+        try:
+            while part := os.read(leader, 65536):  # while it runs: a terminal holds a few thousand letters only
+                said += part
+        except OSError:  # the way in which a closed terminal ends
+            pass
     os.close(leader)
     assert process.returncode == 0
     assert "spearman_risk" in said.decode()

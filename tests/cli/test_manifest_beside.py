@@ -58,3 +58,28 @@ def test_a_manifest_that_does_not_fit_is_said_and_not_used(synthetic: tuple[str,
     found = run("audit", *synthetic, "--json").json
     assert found["mapping"] == "rows"
     assert "synthetic.csv.manifest.json: this is not a manifest: it is not JSON; it was not used" in found["notes"]
+
+
+def test_each_of_several_versions_is_read_with_its_own_manifest(synthetic: tuple[str, str], run: Any) -> None:
+    original, made_up = synthetic
+    run("mask", original, "-o", "swapped.csv", "--method", "rank_swap")
+    found = run("audit", original, "swapped.csv", made_up, "--measures", "cm2,um", "--json").json
+    assert NONE in found["notes"]
+    assert found["mappings"] == ["rows", "none"]
+    alone = run("audit", original, "swapped.csv", "--measures", "cm2", "--json").json
+    assert found["measures"]["cm2"]["value"] == alone["measures"]["cm2"]["value"]
+    assert any(note.startswith("cm2 applies to 1 of the 2 masked versions") for note in found["notes"])
+    both = run("audit", original, made_up, made_up, "--json").json
+    assert both["mapping"] == "none"
+    assert "mappings" not in both
+    assert "cm2" in both["not_applicable"]
+    assert "mappings" not in run("audit", original, "swapped.csv", made_up, "--no-mapping", "--json").json
+
+
+def test_a_reordered_version_among_several_is_not_taken_in_its_order(example: Path, run: Any, refused: Any) -> None:
+    run("mask", "original.csv", "-o", "swapped.csv", "--method", "rank_swap")
+    run("mask", "original.csv", "-o", "mixed.csv", "--method", "record_shuffle")
+    assert refused("audit", "original.csv", "swapped.csv", "mixed.csv") == (
+        "mixed.csv: its rows were reordered, as its manifest says; measure it alone with its secret, as in "
+        "--secret mixed.csv.secret.json, or give a key column with --key"
+    )

@@ -251,3 +251,15 @@ def test_every_method_runs_from_the_command_line(example: Path, run: Any, method
     given = [word for name in needed for word in ("--set", f"{name}={ends.get(name, '2')}")]
     given += NEEDS.get(method, ())
     assert run("mask", "original.csv", "-o", "out.csv", "--method", method, *given, "--json").json["records"] == 20
+
+
+def test_a_mistake_about_a_column_is_shown_where_it_stands_in_the_plan(example: Path, write: Any, refused: Any) -> None:
+    text = '[[steps]]\nmethod = "permute"\n[[steps]]\nmethod = "additive_noise"\n[steps.per_column.{}]\nalpha = {}\n'
+    command = ("mask", "original.csv", "-o", "out.csv", "--plan", "plan.toml")
+    write("plan.toml", text.format("X1", -1))
+    assert refused(*command).startswith(
+        "plan.toml: step 2 of the plan: [steps.per_column.X1]: additive_noise: alpha of"
+    )
+    write("plan.toml", text.format('"X 9"', 1))
+    told = 'plan.toml: step 2 of the plan: [steps.per_column."X 9"]: there is no column X 9; '
+    assert refused(*command).startswith(told)

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -92,3 +99,33 @@ def write(tmp_path: Path) -> Write:
         return folders[0], folders[1]
 
     return made
+
+
+@contextmanager
+def begun(folder: Path, *, workers: int) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """A scheduler and workers as processes of their own, as on a cluster: its address, and its process."""
+    told = folder / "scheduler.json"
+    environment = {**os.environ, "DASK_DISTRIBUTED__WORKER__HTTP__ROUTES": "[]"}
+    begin = partial(subprocess.Popen, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment, cwd=folder)
+    dask = [sys.executable, "-m", "dask"]
+    where = ["--scheduler-file", str(told)]
+    own = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
+    started = [begin([*dask, "scheduler", *where, *own, "--dashboard-address", "127.0.0.1:0"])]
+    try:
+        few = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1", "--death-timeout", "60"]
+        started += [begin([*dask, "worker", *where, *few]) for _ in range(workers)]
+        end = time.monotonic() + 60
+        while not told.exists() or not told.stat().st_size:
+            assert time.monotonic() < end, "the scheduler did not begin"
+            time.sleep(0.05)
+        yield json.loads(told.read_text())["address"], started[0]
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture(scope="session")
+def scheduler() -> Any:
+    """A scheduler and workers that can be lost."""
+    return begun

@@ -2,42 +2,59 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from rankveil import cluster
 from rankveil.cluster.audits import ask_quietly, measure_tables
-from rankveil.cluster.engine import name_of
-from rankveil.cluster.tables import open_tables
+from rankveil.cluster.sending import name_of
+from rankveil.cluster.tables import given_tables
 from rankveil.errors import ClusterError, ParameterError
+from rankveil.measures.canonical_correlation import without_mapping
+from rankveil.partitions.aligning import parted_tables
+from rankveil.partitions.beside import SideBySide
 from rankveil.partitions.layout import Sizes
+from rankveil.partitions.measured import measured
 from rankveil.partitions.measures import Findings
+from rankveil.partitions.parquet import survey
+from rankveil.partitions.parted import MeasuringParts
 from rankveil.partitions.queries import linked
 from rankveil.partitions.scratch import Scratch
-from rankveil.partitions.stages import Job, measured, ranked
+from rankveil.partitions.stages import Job, ranked
 from rankveil.seeds import Seed
+from rankveil.table import Schema
 
 ASKED = ("cm1", "cm2", "um", "spearman_risk", "pil", "il", "power_mean", "interval_disclosure")
 NAMES = ("cm2", "spearman_risk", "rank_linkage")
+BEFORE_AND_BESIDE = {
+    *("look_at_side", "merge_side", "mark_gaps", "choose", "gather_roles", "measure_side"),
+    *("look_at_keys", "spread_keys", "match_bucket", "send_partition", "arrange_partition"),
+    *("sort_run", "cut_run", "sort_bucket", "add_places"),
+    *("spread_draws", "permute_range", "return_permuted"),
+}
+"""Lists of tasks that bring tables together, and put their records side by side."""
 
 
-def deadly(engine: Any, marks: Path) -> Callable[..., Any]:
-    """An engine on which the first task of every list takes its worker down, in turn before and after its work."""
+def deadly(engine: Any, marks: Path, only: Collection[str] | None = None) -> Callable[..., Any]:
+    """An engine on which the first task of every list takes its worker down, in turn before and after its work.
+
+    With `only`, that of lists of some names.
+    """
 
     def each(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        if only is not None and name_of(function) not in only:
+            plain: list[Any] = engine(function, items)
+            return plain
         mark = str(marks / name_of(function))
         early = len(os.listdir(marks)) % 2 == 0
 
@@ -57,14 +74,16 @@ def deadly(engine: Any, marks: Path) -> Callable[..., Any]:
 
 
 def test_a_worker_lost_in_every_stage(engine: Any, tied: Any, write: Any, tmp_path: Path, each: Any) -> None:
-    tables = open_tables(*write(*tied(300), rows=100))
+    tables = given_tables(*write(*tied(300), rows=100))
     rows = np.arange(0, 300, 3)
     values, answers = [], []
     for number, run in enumerate((deadly(engine, tmp_path / "marks"), each)):
         (tmp_path / "marks").mkdir(exist_ok=True)
         folder = tmp_path / f"scratch-{number}"
         folder.mkdir()
-        job = Job(tables.original, tables.masked, tables.names, (0, 100, 200, 300), Scratch(str(folder)), Seed.of(0))
+        job = Job(
+            tables.original, tables.masked, tables.original.names, (0, 100, 200, 300), Scratch(str(folder)), Seed.of(0)
+        )
         job = replace(job, sizes=Sizes(interval=30, span=80), together=5)
         columns = ranked(job, run, ask=partial(ask_quietly, {}))
         found = Findings(job.names, columns, measured(job, run, columns))
@@ -80,34 +99,44 @@ def test_a_worker_lost_in_every_stage(engine: Any, tied: Any, write: Any, tmp_pa
         assert np.array_equal(getattr(answers[0], name), getattr(answers[1], name))
 
 
-@contextmanager
-def scheduler(folder: Path, *, workers: int) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """A scheduler and workers as processes of their own, as on a cluster: its address, and its process."""
-    told = folder / "scheduler.json"
-    environment = {**os.environ, "DASK_DISTRIBUTED__WORKER__HTTP__ROUTES": "[]"}
-    begin = partial(subprocess.Popen, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment, cwd=folder)
-    dask = [sys.executable, "-m", "dask"]
-    where = ["--scheduler-file", str(told)]
-    own = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
-    started = [begin([*dask, "scheduler", *where, *own, "--dashboard-address", "127.0.0.1:0"])]
-    try:
-        few = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1", "--death-timeout", "60"]
-        started += [begin([*dask, "worker", *where, *few]) for _ in range(workers)]
-        end = time.monotonic() + 60
-        while not told.exists() or not told.stat().st_size:
-            assert time.monotonic() < end, "the scheduler did not begin"
-            time.sleep(0.05)
-        yield json.loads(told.read_text())["address"], started[0]
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
+def test_a_worker_lost_while_tables_are_brought_together(engine: Any, tied: Any, tmp_path: Path, each: Any) -> None:
+    x, y = tied(120)
+    x[::9, 0], y[::7, 1] = np.nan, np.nan
+    sources = {}
+    for side, values, order in (("x", x, np.arange(120)), ("y", y, np.random.default_rng(0).permutation(120)[:110])):
+        more = {"ID": pa.array([f"k{i}" for i in range(120)]), "WORD": pa.array(["a", "b", "c"] * 40)}
+        table = pa.table({**{f"V{j}": values[:, j] for j in range(5)}, **more}).take(order)
+        pq.write_table(table, tmp_path / f"{side}.parquet", row_group_size=40)
+        sources[side] = survey(str(tmp_path / f"{side}.parquet"))
+    schema, found = Schema(roles={"WORD": "quasi-identifier"}), []
+    (tmp_path / "marks").mkdir()
+    for number, run in enumerate((deadly(engine, tmp_path / "marks", BEFORE_AND_BESIDE), each)):
+        folder = tmp_path / f"scratch-{number}"
+        folder.mkdir()
+        pair = parted_tables(
+            run,
+            sources["x"],
+            sources["y"],
+            bounds={side: source.bounds(rows=40) for side, source in sources.items()},
+            scratch=Scratch(str(folder)),
+            seed=Seed.of(0),
+            schema=schema,
+            key="ID",
+        )
+        measuring = MeasuringParts(pair, special={})
+        made = {name: measuring.value(name).value for name in ("cm2", "il2", "spearman_risk", "k_anonymity")}
+        tables = SideBySide(pair.table.job, run, True, Seed.of(0).stream("chance"))
+        view = pair.table
+        made["cm3"] = without_mapping(view.rank_basis_x, view.rank_basis_y, tables, names=view.names).value
+        found.append(made)
+    assert set(os.listdir(tmp_path / "marks")) == BEFORE_AND_BESIDE
+    assert found[0] == found[1]  # to the last bit
 
 
 def test_a_lost_scheduler_leaves_nothing_half_written_and_the_work_is_resumed(
-    engine: Any, tied: Any, write: Any, tmp_path: Path
+    engine: Any, scheduler: Any, tied: Any, write: Any, tmp_path: Path
 ) -> None:
-    tables = open_tables(*write(*tied(400), rows=60))
+    tables = given_tables(*write(*tied(400), rows=60))
     how: dict[str, Any] = {"names": NAMES, "seed": Seed.of(2), "rows": 60, "subjects": 50}
     expected = measure_tables(engine, tables, **how)
     shared = Path(engine.scratch)
@@ -147,7 +176,7 @@ def test_a_lost_scheduler_leaves_nothing_half_written_and_the_work_is_resumed(
 
 
 def test_work_that_was_stopped_anywhere_is_resumed(engine: Any, tied: Any, write: Any) -> None:
-    tables = open_tables(*write(*tied(200), rows=70))
+    tables = given_tables(*write(*tied(200), rows=70))
     how: dict[str, Any] = {"names": NAMES, "seed": Seed.of(2), "rows": 70, "subjects": 50}
     expected = measure_tables(engine, tables, **how).values
     for until in (1, 20, 200, 400, 600, 800, 900, 985):
@@ -166,7 +195,7 @@ def test_work_that_was_stopped_anywhere_is_resumed(engine: Any, tied: Any, write
 
 
 def test_a_journal_that_was_cut_off_in_the_middle_of_an_entry(engine: Any, tied: Any, write: Any) -> None:
-    tables = open_tables(*write(*tied(150), rows=50))
+    tables = given_tables(*write(*tied(150), rows=50))
     how: dict[str, Any] = {"names": ("cm2",), "seed": Seed.of(2), "rows": 50}
 
     def stop(done: int, of: int) -> None:
@@ -183,7 +212,7 @@ def test_a_journal_that_was_cut_off_in_the_middle_of_an_entry(engine: Any, tied:
 
 
 def test_the_same_job_is_not_at_work_twice(engine: Any, tied: Any, write: Any) -> None:
-    tables = open_tables(*write(*tied(60), rows=60))
+    tables = given_tables(*write(*tied(60), rows=60))
     how: dict[str, Any] = {"names": ("cm1",), "seed": Seed.of(0)}
 
     def again(*_: int) -> None:

@@ -56,7 +56,8 @@ def allowed(parameter: Parameter) -> list[Any]:
         numbers = [low + 1e-6 if parameter.type is float else low + 1, low + 1, low + 2]
     else:
         numbers = [low, low + 1, low + 2]
-    numbers += [high] if math.isfinite(high) else [low + 2000.0]
+    many = 200.0 if low >= 0 else 2000.0  # enough to be large, and above 0
+    numbers += [high] if math.isfinite(high) else [low + many]
     return [*values, *dict.fromkeys(parameter.type(number) for number in numbers if number <= high)]
 
 

@@ -220,3 +220,31 @@ def test_what_suppression_and_sampling_lose_shows_in_measures_of_distributions()
     for name in ("total_variation", "il2"):
         assert sampled[name] == pytest.approx(apart[name], rel=1e-12)
     assert any("over all records that are complete on their own side: 10 original" in note for note in sampled.notes)
+
+
+def test_a_note_is_said_once_for_a_measure_and_its_parts() -> None:
+    rng = np.random.default_rng(5)
+    x = {"A": rng.normal(size=150), "B": rng.normal(size=150), "C": rng.choice(["u", "v", "w"], 150)}
+    y = {**x, "A": x["A"] + rng.normal(size=150), "B": x["B"] + rng.normal(size=150)}
+    schema = rv.Schema(kinds={"C": "nominal"})
+    tables = [rv.Table(pa.table(each), schema=schema) for each in (x, y)]
+    notes = rv.audit(*tables, measures=["pil", "il"], columns=["A", "B", "C"]).notes
+    assert [note for note in notes if "left out: C" in note] == [
+        "pil, il: it takes numeric and ordinal columns; left out: C"
+    ]
+    # what only parts say is said with their names, all in one note
+    x["A"][:3] = 0.0
+    tables = [rv.Table(pa.table(each), schema=schema) for each in (x, y)]
+    notes = rv.audit(*tables, measures=["il"], columns=["A", "B"]).notes
+    assert [note for note in notes if "are 0" in note] == ["il: il1: 3 of the 300 original values are 0 and left out"]
+    notes = rv.audit(*tables, measures=["il", "il1"], columns=["A", "B"]).notes
+    assert [note for note in notes if "are 0" in note] == ["il1: 3 of the 300 original values are 0 and left out"]
+
+
+def test_several_versions_may_have_their_own_mapping() -> None:
+    original, masked = rv.datasets.running_example()
+    made = rv.audit(original, [masked, masked], measures=["cm2"], mapping=[True, False])
+    assert made.mappings == ("rows", "none")
+    assert made["cm2"] == rv.audit(original, masked)["cm2"]
+    with pytest.raises(rv.ParameterError, match="2 masked tables need as many mappings, not 1"):
+        rv.audit(original, [masked, masked], mapping=[True])

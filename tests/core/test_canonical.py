@@ -62,22 +62,6 @@ def test_what_is_constant_or_depends_is_dropped() -> None:
     assert basis.spread[1] == 0.0
 
 
-def test_the_covariance_is_in_units_of_the_largest_spread() -> None:
-    x = 1e300 * np.array([[-1.0, -2.0], [-1.0, 2.0], [1.0, -2.0], [1.0, 2.0]])
-    assert np.allclose(orthonormal(x).covariance, [[0.25, 0.0], [0.0, 1.0]], atol=1e-15)
-    assert not orthonormal(np.ones((4, 2))).covariance.any()
-
-
-@given(tables(3), st.integers(0, 2))
-def test_without_a_column_is_a_basis_of_the_others(x: Any, j: int) -> None:
-    basis = orthonormal(x)
-    rest = basis.q @ basis.without(j)
-    others = unit(np.delete(x, j, axis=1))
-    assert rest.shape[1] == np.linalg.matrix_rank(others, tol=1e-5)
-    assert np.allclose(rest.T @ rest, np.eye(rest.shape[1]), atol=1e-12)
-    assert np.allclose(rest @ (rest.T @ others), others, atol=1e-7)
-
-
 @pytest.mark.parametrize("n", [1, 100, 140_000])  # one part, and several on all cores
 def test_products_are_summed_over_the_records(n: int) -> None:
     rng = np.random.default_rng(n)

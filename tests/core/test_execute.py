@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from rankveil import execute
-from rankveil.execute import Workers, in_threads, in_workers
+from rankveil.execute import Workers, in_threads, in_workers, one_core_algebra
 
 
 def whoami() -> Callable[[int, int], tuple[int, int]]:
@@ -63,3 +63,33 @@ def test_threads_keep_the_order_and_the_error() -> None:
     assert in_threads(lambda item: item * 2, range(50), size=10**6) == [item * 2 for item in range(50)]
     with pytest.raises(ZeroDivisionError):
         in_threads(lambda item: 1 // (item - 2), range(5), size=10**6)
+
+
+def _threads_of_algebra() -> set[int]:
+    import scipy.linalg  # noqa: F401 - with a library of its own
+    from threadpoolctl import threadpool_info
+
+    return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+
+
+def test_algebra_keeps_to_one_core_until_the_last_has_left() -> None:
+    from threadpoolctl import threadpool_limits
+
+    assert _threads_of_algebra()
+    with threadpool_limits(2, user_api="blas"):
+        before = _threads_of_algebra()
+        first, second = one_core_algebra(), one_core_algebra()
+        first.__enter__()
+        second.__enter__()
+        assert _threads_of_algebra() == {1}
+        first.__exit__(None, None, None)  # before the one that came after it, as in two threads
+        assert _threads_of_algebra() == {1}
+        second.__exit__(None, None, None)
+        assert _threads_of_algebra() == before == {2}
+
+
+def test_algebra_has_its_cores_back_after_an_error() -> None:
+    before = _threads_of_algebra()
+    with pytest.raises(ValueError, match="no"), one_core_algebra():
+        raise ValueError("no")
+    assert _threads_of_algebra() == before

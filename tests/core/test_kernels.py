@@ -13,7 +13,7 @@ from scipy import stats
 
 from rankveil.kernels import Kernel, kernel
 from rankveil.kernels.boxes import FAN, LEAF, _levels, build
-from rankveil.kernels.swapping import mix_pairs, within_reach
+from rankveil.kernels.swapping import mix_pairs, pair_within, within_reach
 from rankveil.seeds import Seed
 
 FALSE_ALARM = 1e-6
@@ -25,11 +25,25 @@ def is_pairing(partner: Any) -> bool:
     return bool(np.array_equal(partner[partner], np.arange(partner.size)))
 
 
+def paired(form: Any, pieces: Any, reach: int) -> Any:
+    """The partners that a form of the kernel finds, piece by piece."""
+    n = sum(piece.size for piece in pieces)
+    bag, partner, slot = np.full((3, min(n, reach + 1)), -1)
+    state, first, found = np.zeros(2, np.int64), 0, []
+    for piece in pieces:
+        found.append(form(piece, first, n, reach, bag, slot, partner, state))
+        first += piece.size
+    return np.concatenate(found)
+
+
 @settings(deadline=None)  # the first call compiles
 @given(draws=st.lists(unit, max_size=60).map(lambda each: np.array(each, dtype=np.float64)), reach=st.integers(0, 70))
 def test_within_reach_compiled_is_within_reach_plain(draws: Any, reach: int) -> None:
-    plain = within_reach.plain(draws, reach)
-    assert np.array_equal(plain, within_reach.compiled(draws, reach))
+    plain = paired(pair_within.plain, [draws], reach)
+    assert np.array_equal(plain, paired(pair_within.compiled, [draws], reach))
+    pieces = [draws[:7], draws[7:8], draws[8:]]
+    assert np.array_equal(plain, paired(pair_within.plain, pieces, reach))
+    assert np.array_equal(plain, np.concatenate([*within_reach(pieces, draws.size, reach)]))
     assert is_pairing(plain)
     assert np.all(np.abs(plain - np.arange(plain.size)) <= reach)
 
@@ -37,7 +51,7 @@ def test_within_reach_compiled_is_within_reach_plain(draws: Any, reach: int) -> 
 @given(draws=st.lists(unit, min_size=1, max_size=40).map(np.array), reach=st.integers(0, 45))
 def test_within_reach_is_what_its_words_say(draws: Any, reach: int) -> None:
     """From the lowest position up, each one still free picks among the free ones in its reach above it."""
-    partner = within_reach.plain(draws, reach)
+    partner = paired(pair_within.plain, [draws], reach)
     free = set(range(draws.size))
     for i in range(draws.size):
         if i not in free:
@@ -52,7 +66,7 @@ def test_within_reach_is_what_its_words_say(draws: Any, reach: int) -> None:
 
 
 def test_the_draw_at_its_upper_end_picks_somebody() -> None:
-    assert is_pairing(within_reach.plain(np.full(9, 1.0), 4))
+    assert is_pairing(paired(pair_within.plain, [np.full(9, 1.0)], 4))
 
 
 @st.composite

@@ -149,8 +149,8 @@ def test_a_guarantee_is_given_only_where_it_holds(table: pa.Table) -> None:
 
     data = table.append_column("TIES", pa.array([1.0, 2.0] * 20))
     swap = Plan.of("distance_swap", **{"d": 4, "d.B": 6})
-    of_a = "column A: every value is at permutation distance 4 or more"
-    of_b = "column B: every value is at permutation distance 6 or more"
+    of_a = "column A: every value is at permutation distance 4 or more among all values of the column"
+    of_b = "column B: every value is at permutation distance 6 or more among all values of the column"
     assert guarantees(swap) == [of_a, of_b]
     assert guarantees(swap.then("record_shuffle")) == [of_a, of_b]
     assert guarantees(Plan.of("permute", columns=["A"]).then(swap.steps[0])) == [of_b]
@@ -280,3 +280,16 @@ def test_correct_recovers_the_variance_from_multiplicative_noise() -> None:
     spread = square + 2 * abs(x.mean()) * np.sqrt(np.mean(x**2) * u2 / n)
     assert abs(made.covariance[0, 0] - x.var()) < SIGMAS * spread
     assert made.released_covariance[0, 0] - x.var() > SIGMAS * spread
+
+
+def test_counts_of_columns_that_were_masked_by_groups_say_so() -> None:
+    data = pa.table({"HOME": [1, 1, 2, 2, 3, 3], "RENT": [5, 5, 9, 9, 7, 7], "AGE": [30, 90, 40, 95, 50, 99]})
+    schema = rv.Schema(roles={"HOME": "group"})
+    plan = Plan.of("top_bottom_code", columns=["RENT", "AGE"], **{"top.RENT": 8, "top.AGE": 80})
+    (step,) = rv.mask(data, plan, schema=schema, seed=1).manifest["steps"]
+    assert step["counts"]["RENT"]["top_coded"] == 1  # one home, of two records
+    assert step["counts"]["AGE"]["top_coded"] == 3
+    assert step["counts_of_groups"] == ["RENT"]
+    (step,) = rv.mask(data, plan, seed=1).manifest["steps"]
+    assert step["counts"]["RENT"]["top_coded"] == 2
+    assert "counts_of_groups" not in step

@@ -173,7 +173,7 @@ from rankveil.catalogue import get_method
 from rankveil.seeds import Seed
 
 rng = np.random.default_rng(0)
-x = np.asfortranarray(np.exp(rng.normal(size=(4_000, 70)) @ rng.normal(size=(70, 70)) / 8))
+x = np.asfortranarray(np.exp(rng.normal(size=(1_500, 70)) @ rng.normal(size=(70, 70)) / 8))
 for name in ("correlated_noise", "hohne_noise", "shuffle", "ipso", "microhybrid", "mdav"):
     method = get_method(name)
     wanted = {"x": x[:, :66], "given": x[:, 66:], "missing": np.isnan(x[:, :66])}

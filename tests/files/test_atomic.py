@@ -143,13 +143,16 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "real.csv").read_text() == "a\n1\n"
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet", "feather", "dta"])
-def test_a_full_disk_gets_one_sentence(tmp_path: Path, ending: str) -> None:
+@pytest.mark.parametrize("ending", ["csv", "parquet", "feather", "dta", "sav", "zsav", "xlsx"])
+def test_a_full_disk_gets_one_sentence(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, ending: str) -> None:
     """A limit on the size of files makes writing fail half-way, as a full disk does."""
+    for needed, package in (("sav", "pyreadstat"), ("xlsx", "openpyxl")):
+        if needed in ending:
+            pytest.importorskip(package)
     path = tmp_path / f"t.{ending}"
     path.write_text("old")
     program = f"""
-import resource, sys
+import os, resource, sys, tempfile
 import numpy as np, pyarrow as pa
 from rankveil.errors import FileError
 from rankveil.files import save
@@ -158,10 +161,11 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:
     save(table, {str(path)!r})
 except FileError as error:
-    print(error)
+    print(error, os.listdir(tempfile.gettempdir()))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == f"{path}: cannot be written: file too large\n"
+    environment = {**os.environ, "TMPDIR": str(tmp_path_factory.mktemp("temporary"))}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout == f"{path}: cannot be written: file too large []\n"
     assert done.stderr == ""
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [(path.name, "old")]
 

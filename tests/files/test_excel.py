@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 import decimal
 import math
+import os
+import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
@@ -362,3 +364,18 @@ def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         load(path)
     with pytest.raises(FormatError, match=needed):
         save(pa.table({"x": [1]}), tmp_path / "u.xlsx")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no device that is always full")
+def test_a_disk_that_is_full_when_the_workbook_is_finished() -> None:
+    program = """
+import pyarrow as pa
+from rankveil.files import excel
+try:
+    with open("/dev/full", "wb") as full:
+        excel.save(pa.table({"x": range(100)}), full)
+except OSError as error:
+    print(error.strerror)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("No space left on device\n", "")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime
 import decimal
 import math
+import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -332,3 +334,42 @@ def test_frames_of_pandas_are_written_when_there_is_no_polars(tmp_path: Path, mo
     monkeypatch.setitem(sys.modules, "polars", None)
     save(survey(), tmp_path / "t.sav")
     assert load(tmp_path / "t.sav").data.equals(survey())
+
+
+@pytest.mark.parametrize("ending", BOTH)
+def test_a_disk_that_is_full_between_two_pieces_is_noticed(tmp_path: Path, ending: str) -> None:
+    """The library overlooks it when nothing at all of a piece could be written, such as all behind the first header."""
+    path = tmp_path / f"t{ending}"
+    save(survey(), path)
+    size = path.stat().st_size
+    path.unlink()
+    program = f"""
+import resource, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from test_spss import survey
+from rankveil.errors import FileError
+from rankveil.files import save
+table = survey()
+written = []
+for limit in [176, *range({size} - 64, {size})]:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+    try:
+        save(table, {str(path)!r})
+        written.append(limit)
+    except FileError as error:
+        assert str(error) == {f"{path}: cannot be written: file too large"!r}, error
+print(written)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_alignment_of_a_column_becomes_the_usual_one(tmp_path: Path) -> None:
+    """The library cannot write another; what else SPSS says of how a column looks comes back."""
+    centred = Described(program="spss", level="ordinal", format="F8.2", width=11, alignment="center")
+    save(table({"x": [1.5], "name": ["a"]}, {"x": centred, "name": replace(centred, format="")}), tmp_path / "t.sav")
+    data = load(tmp_path / "t.sav").data
+    assert metadata.read(data.schema.field("x")) == replace(centred, alignment="right")
+    name = metadata.read(data.schema.field("name"))
+    assert (name.level, name.width, name.alignment) == ("ordinal", 11, "left")

@@ -9,12 +9,14 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ot import emd2
 from scipy.optimize import linear_sum_assignment, linprog
 from scipy.spatial.distance import cdist
 
 import rankveil as rv
 from rankveil.catalogue import get_measure
 from rankveil.errors import NotApplicableError
+from rankveil.measures import _transport
 
 emd = get_measure("emd")
 
@@ -136,3 +138,47 @@ def test_as_many_clusters_as_records_are_exact() -> None:
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(80, 2)), rng.normal(size=(90, 2))
     assert emd(x, y, exact=10, clusters=170).value == pytest.approx(emd(x, y).value, rel=1e-9)
+
+
+def around(rng: np.random.Generator, what: str) -> tuple[Any, Any]:
+    """Two sets of 1,100 and 1,050 points: more ways between them than are all looked at."""
+    a = rng.normal(size=(1_100, 3))
+    if what == "apart":
+        return a, rng.normal(size=(1_050, 3)) + 20.0
+    if what == "two places, far":
+        return a, rng.normal(size=(1_050, 3)) + 50.0 * rng.integers(0, 2, (1_050, 1))
+    if what == "a lattice":
+        return np.unique(np.round(a * 4) / 4, axis=0), np.unique(np.round(rng.normal(size=(3_000, 3)) * 3) / 3, axis=0)
+    if what == "one far out":
+        return a, np.vstack((a[:1_049] + 0.1, [[1e9, 0.0, 0.0]]))
+    return a, a[:1_050] + 0.2 * rng.normal(size=(1_050, 3))
+
+
+@pytest.mark.parametrize(
+    ("what", "weighted"),
+    [
+        ("near", False),
+        ("near", True),
+        ("a lattice", False),
+        ("apart", True),
+        ("two places, far", False),
+        ("one far out", True),
+    ],
+)
+def test_a_short_list_of_ways_costs_as_little_as_all(what: str, weighted: bool) -> None:
+    rng = np.random.default_rng(4)
+    a, b = around(rng, what)
+    masses = [rng.random(len(side)) if weighted else np.ones(len(side)) for side in (a, b)]
+    one, other = (mass / mass.sum() for mass in masses)
+    least = emd2(one, other, cdist(a, b), numItermax=10**8)
+    assert len(a) * len(b) > _transport._ALL_AT_ONCE
+    assert _transport.least_cost(a, one, b, other) == pytest.approx(least, rel=1e-12)
+    if what in ("near", "a lattice"):  # the others may be left to the solver on all ways
+        assert _transport._on_a_short_list(a, one, b, other) == pytest.approx(least, rel=1e-12)
+
+
+def test_a_short_list_of_ways_between_the_same_points_costs_nothing() -> None:
+    a = np.random.default_rng(0).normal(size=(1_050, 2))
+    share = np.full(1_050, 1 / 1_050)
+    assert _transport._on_a_short_list(a, share, a[::-1], share) == 0.0
+    assert _transport._on_a_short_list(0 * a, share, 0 * a, share) == 0.0

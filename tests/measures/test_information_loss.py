@@ -17,6 +17,7 @@ from hypothesis.extra.numpy import arrays
 import rankveil as rv
 from rankveil.catalogue import get_measure
 from rankveil.errors import NotApplicableError
+from rankveil.summaries.changes import Changes
 
 A = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
 B = np.array([4.0, -2.0, 10.0, 6.0, 2.0])
@@ -100,7 +101,8 @@ def test_details_of_five_records() -> None:
 
 
 def test_arrays_without_names_have_numbered_columns() -> None:
-    assert list(get_measure("il1")(X, Y).details["per_attribute"]) == ["1", "2"]
+    changes = [Changes.of(X[:, j], Y[:, j], spread=1.0) for j in range(2)]
+    assert list(get_measure("il1")(changes).details["per_attribute"]) == ["1", "2"]
 
 
 tables = arrays(np.float64, (6, 3), elements=st.integers(-40, 40).map(lambda k: k / 4 + 0.05))

@@ -13,12 +13,15 @@ from hypothesis import strategies as st
 import rankveil as rv
 from rankveil.catalogue import Value, get_measure
 from rankveil.ranks import average_ranks
+from rankveil.summaries.changes import Changes
+from rankveil.summaries.movements import Distances
 
 interval_disclosure = get_measure("interval_disclosure")
 
 
-def of(x: np.ndarray, y: np.ndarray) -> Value:
-    return interval_disclosure(average_ranks(x), average_ranks(y), x, y, x.std())
+def of(x: np.ndarray, y: np.ndarray, *, spread: float | None = None) -> Value:
+    ranks = Distances.of(average_ranks(x), average_ranks(y), records=x.size, times=2)
+    return interval_disclosure(ranks.within, Changes.of(x, y, spread=x.std() if spread is None else spread).within)
 
 
 def test_five_records() -> None:
@@ -53,7 +56,7 @@ def test_nothing_done_discloses_all_and_another_unit_hides_values_but_not_ranks(
 def test_a_constant_column_discloses_what_is_unchanged() -> None:
     x = np.full(4, 0.1)
     y = np.array([0.1, 0.1, 0.1, 0.2])
-    assert interval_disclosure(average_ranks(x), average_ranks(y), x, y, 0.0).details["by_deviation"] == 0.75
+    assert of(x, y, spread=0.0).details["by_deviation"] == 0.75
 
 
 def test_more_noise_discloses_less(reference_data: Any) -> None:

@@ -106,7 +106,7 @@ def test_weights_below_one_are_told() -> None:
 
 @pytest.mark.parametrize("bad", [np.nan, 0.0, -3.0, np.inf])
 def test_every_record_needs_a_weight(bad: float) -> None:
-    with pytest.raises(NotApplicableError, match=r"1 weights are missing, zero or negative \(rows 2\)"):
+    with pytest.raises(NotApplicableError, match=r"1 weight is missing, zero or negative \(row 2\)"):
         population_risk({"AGE": np.ones(3)}, np.array([1.0, bad, 1.0]))
 
 

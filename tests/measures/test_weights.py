@@ -60,7 +60,6 @@ RANKS = [
 ]
 OF_RECORDS = [
     "distance_linkage",
-    "interval_disclosure",
     "linkage_entropy",
     "permutation_linkage",
     "probabilistic_linkage",
@@ -70,7 +69,7 @@ OF_RECORDS = [
 PIL = [name for name in WEIGHTED if name.startswith("pil_")]
 SAMPLED = [*PIL, "pil", "score_pil", "density_loss", "ci_overlap"]
 """Where it also counts how much was observed, which repeated records would feign."""
-REPEATED = sorted({*WEIGHTED} - {*OF_RECORDS, *SAMPLED, "score"})
+REPEATED = sorted({*WEIGHTED} - {*OF_RECORDS, *SAMPLED, "interval_disclosure", "score"})
 """What must be the same for weights and for repeated records."""
 
 
@@ -160,7 +159,8 @@ def test_ranks_are_those_of_the_records(view: View) -> None:
     plain = seen(view.x, view.y)
     for fact in ("order_x", "rank_x", "rank_y", "rank_z", "z", "sorted_x"):
         assert np.array_equal(getattr(view, fact), getattr(plain, fact)), fact
-    assert np.array_equal(view.rank_basis_x.q, plain.rank_basis_x.q)
+    assert np.array_equal(view.rank_basis_x.r, plain.rank_basis_x.r)
+    assert np.array_equal(view.rank_canonical.squared, plain.rank_canonical.squared)
 
 
 def test_weights_of_a_column_are_those_of_the_records() -> None:
@@ -387,6 +387,15 @@ def test_risks_are_weighted_means_over_the_records(name: str, view: View) -> Non
     weight = view.weight_x
     assert value(weight) == pytest.approx(np.sum(weight * each) / np.sum(weight), abs=1e-12)
     assert value(None) == pytest.approx(each.mean(), abs=1e-12)
+
+
+@settings(max_examples=25)
+@given(view=weighted_views())
+def test_intervals_by_ranks_are_weighted_means_over_the_records(view: View) -> None:
+    first = np.clip(np.ceil(np.abs(view.rank_x - view.rank_y) * 100 / len(view)), 1, 11)
+    wanted = np.average(11 - first, axis=0, weights=view.weight_x) / 10
+    parts = run("interval_disclosure", view).details["parts"]
+    assert [part.details["by_rank"] for part in parts] == pytest.approx(wanted.tolist(), abs=1e-12)
 
 
 def test_intervals_by_deviation_are_those_of_repeated_records() -> None:

@@ -13,6 +13,8 @@ import rankveil as rv
 from rankveil.catalogue import get_measure
 from rankveil.errors import NotApplicableError
 from rankveil.ranks import average_ranks
+from rankveil.summaries.correlations import spearman
+from rankveil.summaries.movements import Distances, Movements
 
 X = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
 
@@ -21,38 +23,45 @@ spearman_risk = get_measure("spearman_risk")
 difference_variance = get_measure("difference_variance")
 
 
+def moved(x: np.ndarray, y: np.ndarray) -> Movements:
+    return Movements.of(Distances.of(x, y, records=x.size, times=2))
+
+
 def test_permutation_level_of_five_records() -> None:
-    made = permutation_level(X, np.array([2.0, 1.0, 5.0, 4.0, 3.0]))  # moved 1, 1, 2, 0, 2 of at most 4
+    made = permutation_level(moved(X, np.array([2.0, 1.0, 5.0, 4.0, 3.0])))  # moved 1, 1, 2, 0, 2 of at most 4
     assert made.value == pytest.approx(6 / 5 / 4)
     assert made.details == {"mean": pytest.approx(0.3), "maximum": 0.5}
 
 
 def test_permutation_level_of_the_published_permutation() -> None:
     # Muralidhar and Domingo-Ferrer 2015, Table 1: moved 6 1 1 1 5 2 5 2 6 1
-    made = permutation_level(np.arange(1.0, 11.0), np.array([7.0, 1, 4, 5, 10, 8, 2, 6, 3, 9]))
+    made = permutation_level(moved(np.arange(1.0, 11.0), np.array([7.0, 1, 4, 5, 10, 8, 2, 6, 3, 9])))
     assert made.value == pytest.approx(30 / 10 / 9)
     assert made.details["maximum"] == pytest.approx(6 / 9)
 
 
 def test_permutation_level_of_one_record_and_of_ties() -> None:
-    assert permutation_level(np.ones(1), np.ones(1)).value == 0.0
-    made = permutation_level(average_ranks(np.array([1.0, 1.0, 3.0])), average_ranks(np.array([1.0, 2.0, 3.0])))
+    assert permutation_level(moved(np.ones(1), np.ones(1))).value == 0.0
+    made = permutation_level(moved(average_ranks(np.array([1.0, 1.0, 3.0])), average_ranks(np.array([1.0, 2.0, 3.0]))))
     assert made.value == pytest.approx((0.5 + 0.5) / 3 / 2)
 
 
 def test_the_extremes_of_the_permutation_level() -> None:
     n = 101
     ranks = np.arange(1.0, n + 1)
-    assert permutation_level(ranks, ranks).value == 0.0
-    assert permutation_level(ranks, ranks[::-1]).details["maximum"] == 1.0
+    assert permutation_level(moved(ranks, ranks)).value == 0.0
+    assert permutation_level(moved(ranks, ranks[::-1])).details["maximum"] == 1.0
 
 
 def test_spearman_risk_of_five_records() -> None:
-    assert spearman_risk(X, np.array([2.0, 1.0, 4.0, 3.0, 5.0])) == pytest.approx(1 - 6 * 4 / (5 * 24))
-    assert spearman_risk(X, X) == 1.0
-    assert spearman_risk(X, X[::-1]) == -1.0
+    def risk(x: np.ndarray, z: np.ndarray) -> float:
+        return float(spearman_risk(spearman(x[:, None], z[:, None])[0]))
+
+    assert risk(X, np.array([2.0, 1.0, 4.0, 3.0, 5.0])) == 1 - 6 * 4 / (5 * 24)
+    assert risk(X, X) == 1.0
+    assert risk(X, X[::-1]) == -1.0
     with pytest.raises(NotApplicableError, match="constant"):
-        spearman_risk(np.full(5, 3.0), X)
+        risk(np.full(5, 3.0), np.full(5, 3.0))
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=20))

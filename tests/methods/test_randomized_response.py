@@ -348,3 +348,18 @@ def test_bands_are_labels_of_a_domain_in_text_too() -> None:
     made = rv.mask(people(), plan, seed=1)
     assert set(made.data["AGE"].to_pylist()) == {"(-inf,30)", "[30,65)", "[65,inf)"}
     assert len(made.manifest["guarantees"]) == 1
+
+
+def test_the_manifest_has_the_parameters_that_were_used() -> None:
+    data = pa.table({"A": ["x", "y"] * 20, "B": ["x", "y"] * 20})
+    given = {"epsilon": 1.0, "domain": ("x", "y")}
+    release = rv.mask(data, "randomized_response", columns=["A", "B"], seed=1, **given)
+    assert release.manifest["steps"][0]["parameters"] == given
+    assert rv.correct(release.data, release.manifest).shares["A"].keys() == {"x", "y"}
+    plain = rv.mask(data, "randomized_response", columns=["A"], p=0.5, seed=1).manifest["steps"][0]["parameters"]
+    assert plain == {"p": 0.5, "epsilon": None, "domain": None}
+    each = rv.mask(data, "randomized_response", columns=["A", "B"], seed=1, **{"epsilon.A": 1.0, "p.B": 0.5})
+    assert each.manifest["steps"][0]["per_column"] == {"A": {"epsilon": 1.0}, "B": {"p": 0.5, "epsilon": None}}
+    by_matrix = rv.mask(data, "pram", columns=["A"], matrix="x>y:0.2", seed=1)
+    assert "p" not in by_matrix.manifest["steps"][0]["parameters"]
+    assert rv.correct(by_matrix.data, by_matrix.manifest).shares["A"].keys() == {"x", "y"}

@@ -11,9 +11,12 @@ import pytest
 from scipy import stats
 
 import rankveil as rv
+from rankveil.comparison.study import Study
 from rankveil.manifest import Secret
+from rankveil.measuring import Measuring
 from rankveil.methods.sample import sample
 from rankveil.seeds import Seed
+from rankveil.table import Table
 
 FALSE_ALARM = 1e-6
 
@@ -123,3 +126,82 @@ def test_a_pipeline_needs_a_row_for_every_row() -> None:
     masker = rv.Masker("sample", share=0.5)
     with pytest.raises(rv.ParameterError, match="sample leaves records out, and a pipeline needs a row for every row"):
         masker.fit(np.arange(12.0).reshape(6, 2))
+
+
+WEIGHTED = rv.Schema(roles={"W": "weight", "AGE": "quasi-identifier"})
+
+
+def weighted(n: int = 40, weight: Any = 3) -> pa.Table:
+    return pa.table({"AGE": np.arange(n) % 8, "W": pa.array(np.broadcast_to(weight, n))})
+
+
+def test_weights_stand_for_the_same_population() -> None:
+    release = rv.mask(weighted(), "sample", size=10, seed=1, schema=WEIGHTED)
+    assert release.data["W"].to_pylist() == [12] * 10
+    assert release.data["W"].type == pa.int64()
+    assert release.manifest["steps"][0]["weights"] == {"column": "W", "multiplied_by": 4.0}
+    (note,) = [note for note in release.notes if "weights (W) were multiplied by 4" in note]
+    assert "decimals" not in note
+    assert "weights" in release.manifest["for_users"][0]
+    assert "W" not in release.passed_through
+
+
+def test_whole_weights_become_decimals_only_where_they_must() -> None:
+    release = rv.mask(weighted(), "sample", size=16, seed=1, schema=WEIGHTED)
+    assert release.data["W"].to_pylist() == [7.5] * 16
+    assert sum(release.data["W"].to_pylist()) == sum(weighted()["W"].to_pylist())
+    assert [note for note in release.notes if "decimals" in note] == [
+        "weights (W) were multiplied by 2.5, the inverse of the share of records released, so that they stand for the "
+        "same population; whole weights became decimals"
+    ]
+
+
+def test_the_sum_of_weights_is_right_on_average() -> None:
+    rng, times = np.random.default_rng(1), 400
+    data = weighted(weight=rng.exponential(10.0, 40))
+    total = np.sum(data["W"].to_numpy())
+    sums = [
+        np.sum(rv.mask(data, "sample", size=10, seed=seed, schema=WEIGHTED).data["W"].to_numpy())
+        for seed in range(times)
+    ]
+    variance = 40**2 * (1 - 10 / 40) * np.var(data["W"].to_numpy(), ddof=1) / 10 / times
+    assert abs(np.mean(sums) - total) < stats.norm.isf(FALSE_ALARM / 2) * np.sqrt(variance)
+
+
+def test_of_groups_the_share_is_that_of_groups() -> None:
+    data = pa.table({"HOME": [1, 1, 1, 2, 3, 3], "W": [1.0] * 6, "AGE": [1, 2, 3, 4, 5, 6]})
+    schema = rv.Schema(roles={"HOME": "group", "W": "weight"})
+    sums = []
+    for seed in range(30):
+        release = rv.mask(data, "sample", size=1, seed=seed, schema=schema)
+        assert set(release.data["W"].to_pylist()) == {3.0}  # one home of three, however large
+        sums.append(len(release.data))
+    assert set(sums) == {1, 2, 3}
+
+
+def test_two_samples_multiply_and_a_dropped_weight_is_not_told_of() -> None:
+    plan = rv.Plan.of("sample", size=20).then("sample", size=5)
+    release = rv.mask(weighted(), plan, seed=1, schema=WEIGHTED)
+    assert release.data["W"].to_pylist() == [24] * 5
+    assert [step["weights"]["multiplied_by"] for step in release.manifest["steps"]] == [2.0, 4.0]
+    swapped = rv.mask(weighted(), rv.Plan.of("sample", size=10).then("round", decimals=-1), seed=1, schema=WEIGHTED)
+    assert swapped.data["W"].to_pylist() == [12] * 10  # a post-step does not take the weights for masked values
+    without = rv.mask(weighted(), plan.then("drop", columns=["W"]), seed=1, schema=WEIGHTED)
+    assert not any("weights" in note for note in without.notes)
+    assert all("weights" not in step for step in without.manifest["steps"])
+    shuffled = rv.mask(weighted(), "record_shuffle", seed=1, schema=WEIGHTED)
+    assert shuffled.data["W"].to_pylist() == [3] * 40
+    assert "weights" not in shuffled.manifest["steps"][0]
+
+
+def test_the_population_risk_of_a_sample_is_that_of_its_population() -> None:
+    data = weighted(4000, weight=5)
+    release = rv.mask(data, "sample", share=0.1, seed=1, schema=WEIGHTED)
+    made = rv.audit(data, release.data, secret=release.secret, schema=WEIGHTED, measures=["population_risk"])
+    assert made.values["population_risk"].details["population"] == 20_000
+    unscaled = release.data.set_column(1, "W", pa.array([5] * 400))
+    wrong = rv.audit(data, unscaled, secret=release.secret, schema=WEIGHTED, measures=["population_risk"])
+    assert made["population_risk"] < wrong["population_risk"] / 5
+    study = Study(Table(data, schema=WEIGHTED), ["AGE"], seed=Seed.of(1))
+    inside = Measuring(study.pair(rv.Plan.of("sample", share=0.1), 0), settings={}, target=None)
+    assert inside.value("population_risk").value == made["population_risk"]  # a comparison sees the same weights

@@ -137,13 +137,99 @@ def test_ordered_categories_by_percent_only() -> None:
     assert made.data["AGE"].to_pylist() == [30, 10, 40, 20, 40]
 
 
-def test_dates_by_percent_only() -> None:
-    days = [datetime.date(1930, 1, 1), datetime.date(1990, 5, 5), None, datetime.date(1960, 2, 2)]
-    data = pa.table({"BORN": pa.array(days, pa.date32())})
-    made = rv.mask(data, "top_bottom_code", bottom_percent=34, seed=1)
-    assert made.data["BORN"].to_pylist() == [days[3], days[1], None, days[3]]
-    with pytest.raises(rv.ParameterError, match="column BORN: dates and times have no numbers as limits"):
-        rv.mask(data, "top_bottom_code", bottom=60, seed=1)
+DAYS = [datetime.date(1930, 1, 1), datetime.date(1990, 5, 5), None, datetime.date(1960, 2, 2)]
+BORN = pa.table({"BORN": pa.array(DAYS, pa.date32()), "X": [1.0, 2.0, 3.0, 4.0]})
+
+
+def test_dates_by_percent() -> None:
+    made = rv.mask(BORN, "top_bottom_code", columns=["BORN"], bottom_percent=34, seed=1)
+    assert made.data["BORN"].to_pylist() == [DAYS[3], DAYS[1], None, DAYS[3]]
+
+
+@pytest.mark.parametrize(
+    "top", ["1970-01-31", "31.01.1970", datetime.date(1970, 1, 31), datetime.datetime(1970, 1, 31)], ids=str
+)
+@pytest.mark.parametrize(
+    "kind", [pa.date32(), pa.date64(), pa.timestamp("s"), pa.timestamp("ns"), pa.string()], ids=str
+)
+def test_dates_as_limits_of_dates(top: Any, kind: pa.DataType) -> None:
+    data = pa.table({"BORN": BORN["BORN"].cast(kind)})
+    made = rv.mask(data, "top_bottom_code", top=top, bottom="1950-01-01", seed=1)
+    assert made.data["BORN"].type == kind
+    assert [str(day)[:10] for day in made.data["BORN"].to_pylist()] == [
+        "1950-01-01",
+        "1970-01-31",
+        "None",
+        "1960-02-02",
+    ]
+    assert made.manifest["steps"][0]["counts"] == {"BORN": {"top_coded": 1, "bottom_coded": 1}}
+    assert made.manifest["steps"][0]["parameters"]["top"][:10] in ("1970-01-31", "31.01.1970")
+    assert made.manifest["disclosive_parameters"] == []
+
+
+def test_times_of_day_and_durations_as_limits() -> None:
+    times = pa.array([0, 43_200, 86_399], pa.int32()).cast(pa.time32("s"))
+    made = rv.mask(pa.table({"T": times}), "top_bottom_code", top="13:30", bottom=datetime.time(6), seed=1)
+    assert made.data["T"].to_pylist() == [datetime.time(6), datetime.time(12), datetime.time(13, 30)]
+    stays = pa.table({"STAY": pa.array([60, 3_600, 90_000]).cast(pa.duration("s"))})
+    made = rv.mask(stays, "top_bottom_code", top=7_200, seed=1)
+    assert made.data["STAY"].cast(pa.int64()).to_pylist() == [60, 3_600, 7_200]
+
+
+@pytest.mark.parametrize(
+    ("given_", "text"),
+    [
+        (
+            {"top": 60},
+            "column BORN: dates and times have no numbers as limits: top must be like 1970-01-01, not a number",
+        ),
+        ({"bottom": "13:30"}, "bottom must be like 1970-01-01, not 13:30"),
+        ({"top": "1970-02-30"}, "top must be like 1970-01-01, not 1970-02-30"),
+        (
+            {"top": "1950-01-01", "bottom": "1960-01-01"},
+            "column BORN: the bottom 1960-01-01 is above the top 1950-01-01",
+        ),
+        ({"top.X": "1950-01-01"}, "column X: top 1950-01-01 is a date or time, and the column holds numbers"),
+        ({"top": "1950-01-01"}, "give it to the column that it is meant for, as in --set top.NAME=1950-01-01"),
+    ],
+    ids=str,
+)
+def test_limits_of_another_kind_than_the_column(given_: dict[str, Any], text: str) -> None:
+    with pytest.raises(rv.ParameterError, match=text):
+        rv.mask(BORN, "top_bottom_code", seed=1, **given_)
+
+
+def test_dates_as_limits_on_the_command_line_and_in_a_plan(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("BORN,X\n1930-01-01,1\n1990-05-05,2\nNA,3\n", encoding="utf-8")
+    arguments = ["mask", str(tmp_path / "in.csv"), "-o", str(tmp_path / "out.csv"), "--seed", "1"]
+    assert main([*arguments, "--method", "top_bottom_code", "--set", "top.BORN=1970-01-31", "--set", "top.X=2"]) == 0
+    assert (tmp_path / "out.csv").read_text(encoding="utf-8").split() == [
+        "BORN,X",
+        "1930-01-01,1",
+        "1970-01-31,2",
+        "NA,2",
+    ]
+    text = """
+schema = "rankveil/plan/1"
+[[steps]]
+method = "top_bottom_code"
+columns = ["BORN"]
+parameters = {top = 1970-01-31}
+"""
+    plan = Plan.from_toml(text)
+    assert rv.mask(BORN, plan, seed=1).data["BORN"].to_pylist()[1] == datetime.date(1970, 1, 31)
+    assert Plan.from_toml(plan.to_toml()).steps[0].parameters == plan.steps[0].parameters
+
+
+def test_clipping_of_dates() -> None:
+    plan = Plan.of("identity").then("clip", columns=["BORN"], lower="1950-01-01", upper=datetime.date(1970, 1, 31))
+    made = rv.mask(BORN.select(["BORN"]), plan, seed=1).data["BORN"].to_pylist()
+    assert made == [datetime.date(1950, 1, 1), datetime.date(1970, 1, 31), None, DAYS[3]]
+    wrong = Plan.of("identity").then("clip", columns=["BORN"], lower=3)
+    with pytest.raises(
+        rv.ParameterError, match="column BORN: dates and times have no numbers as limits: lower must be"
+    ):
+        rv.mask(BORN.select(["BORN"]), wrong, seed=1)
 
 
 def manifest(**given_: Any) -> Any:

@@ -11,8 +11,9 @@ import pytest
 from rankveil.errors import NotApplicableError
 from rankveil.partitions.layout import Layout, Sizes, cut_runs
 from rankveil.partitions.quantiles import Runs, Sorted, SortedTable
-from rankveil.partitions.runs import Sorter, write_run
+from rankveil.partitions.runs import write_run
 from rankveil.partitions.scratch import Scratch
+from rankveil.sorting import Sorter
 
 
 @pytest.fixture

@@ -80,21 +80,23 @@ def test_answers_can_be_merged_in_any_order(data: Any) -> None:
 @pytest.mark.parametrize(("records", "count"), [(1, 1), (10, 3), (1000, 1000), (5000, 700)])
 def test_drawn_rows_are_those_of_an_order_of_all(records: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queries, "_AT_A_TIME", 512)
-    stream = Seed.of(9).stream("subjects")
-    expected = np.sort(Seed.of(9).stream("subjects").order(records)[:count])
-    assert np.array_equal(drawn_rows(stream, records, count), expected)
+    stream, whole = (Seed.of(9).stream("subjects") for _ in range(2))
+    for call in range(2):
+        expected = np.sort(whole.order(records)[:count])
+        assert np.array_equal(drawn_rows(stream, records, count, call=call), expected)
 
 
 def test_a_sample_has_the_values_of_its_rows(partitioned: Any, each: Any) -> None:
     rng = np.random.default_rng(2)
     x, y = rng.normal(size=(2, 100, 3))
-    wanted = {"few": np.array([0, 49, 50, 99]), "all": np.arange(100)}
+    few, every = np.array([0, 49, 50, 99]), np.arange(100)
+    wanted = {"few": (few, few), "all": (every, every), "apart": (np.array([3]), np.array([50, 51]))}
     with partitioned(x, y, cuts=[50, 50, 70]) as job:
         sampled(job, each, wanted)
-        for name, rows in wanted.items():
+        for name, (rows_x, rows_y) in wanted.items():
             found_x, found_y = sample(job, name)
-            assert np.array_equal(found_x, x[rows])
-            assert np.array_equal(found_y, y[rows])
+            assert np.array_equal(found_x, x[rows_x])
+            assert np.array_equal(found_y, y[rows_y])
 
 
 def test_the_compiled_search_keeps_to_what_is_known(partitioned: Any, each: Any) -> None:

@@ -13,10 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankveil import moments
-from rankveil.partitions.changes import Changes
-from rankveil.partitions.movements import HIGHEST, Movements, is_whole, share_caught
 from rankveil.partitions.summaries import Bins, Counts, Moments, Products
-from rankveil.ranks import average_ranks
 from rankveil.views import Side
 
 sizes = st.lists(st.integers(0, 30), min_size=1, max_size=6)
@@ -129,70 +126,3 @@ def test_counts_and_bins_are_exact(values: list[int], cut: int) -> None:
     ]
     with pytest.raises(ValueError, match="same edges"):
         bins.merged(Bins.of(x, edges[:2]))
-
-
-def doubled(x: Any) -> Any:
-    return np.rint(2 * average_ranks(x)).astype(np.uint32)
-
-
-def power_mean(distances: Any, alpha: float) -> float:
-    if (distances == 0).any() and alpha <= 0:
-        return 0.0
-    if alpha == 0:
-        return float(np.exp(np.mean(np.log(distances))))
-    return float(np.mean(distances**alpha) ** (1 / alpha))
-
-
-@settings(deadline=None)
-@given(seed=st.integers(0, 1000), cuts=st.lists(st.integers(0, 50), max_size=4), moved=st.booleans())
-def test_movements_in_any_partitioning(seed: int, cuts: list[int], moved: bool) -> None:
-    rng = np.random.default_rng(seed)
-    x = rng.permutation(50).astype(float)
-    y = (x + 7) % 50 if moved else np.round(x + rng.normal(scale=8, size=50), -1)  # the first leaves none in place
-    rank_x, rank_y = doubled(x), doubled(y)
-    alphas = (-0.5, 2.5, 80.0, -75.0)
-    parts = [
-        Movements.of(a, b, records=50, alphas=alphas)
-        for a, b in zip(np.split(rank_x, sorted(cuts)), np.split(rank_y, sorted(cuts)), strict=True)
-    ]
-    found = reduce(Movements.merged, parts[::-1])
-    distances = np.abs(rank_x.astype(float) - rank_y) / 2
-    assert (found.count, found.unmoved) == (50, np.count_nonzero(distances == 0))
-    assert (found.total, found.smallest, found.largest) == (
-        2 * distances.sum(),
-        2 * distances.min(),
-        2 * distances.max(),
-    )
-    caught = [np.count_nonzero(distances * 100 / 50 <= p) for p in range(1, 11)]
-    assert np.cumsum(found.within)[:10].tolist() == caught
-    assert share_caught(found.within) == pytest.approx(np.mean(caught) / 50, rel=1e-14)
-    for alpha in (*range(-HIGHEST, HIGHEST + 1), *alphas):
-        with np.errstate(divide="ignore"):
-            wanted = power_mean(distances, float(alpha))
-        assert found.power_mean(float(alpha)) == pytest.approx(wanted, rel=1e-12)
-
-
-def test_which_power_means_are_known_without_being_asked() -> None:
-    assert [alpha for alpha in (-10.0, -0.5, 0.0, 10.0, 10.5, 11.0) if is_whole(alpha)] == [-10.0, 0.0, 10.0]
-
-
-def test_changes_of_partitions() -> None:
-    rng = np.random.default_rng(0)
-    x = np.where(rng.random(9_000) < 0.2, 0.0, rng.lognormal(size=9_000))
-    y = x + 0.05 * rng.normal(size=9_000)
-    y[::3] = x[::3]
-    spread, unit = float(x.std()), 64.0
-    parts = [
-        Changes.of(a, b, spread=spread, unit=unit)
-        for a, b in zip(np.split(x, [10, 6_000]), np.split(y, [10, 6_000]), strict=True)
-    ]
-    found = parts[1].merged(parts[0]).merged(parts[2])
-    there = x != 0
-    assert (found.count, found.there) == (9_000, np.count_nonzero(there))
-    assert found.variation == pytest.approx(np.sum(np.abs(x - y)[there] / x[there]), rel=1e-12)
-    assert unit * found.absolute == pytest.approx(np.sum(np.abs(x - y)), rel=1e-12)
-    assert unit**2 * found.squared == pytest.approx(np.sum((x - y) ** 2), rel=1e-12)
-    caught = [np.count_nonzero(100 * np.abs(x - y) / spread <= p) for p in range(1, 11)]
-    assert np.cumsum(found.within)[:10].tolist() == caught
-    with pytest.raises(ValueError, match="same unit"):
-        found.merged(Changes.of(x, y, spread=spread, unit=32.0))

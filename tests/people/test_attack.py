@@ -195,6 +195,10 @@ def test_links_handed_in_are_judged_in_the_same_way() -> None:
     apart, _ = by_hand(diagonal.pair.x, diagonal.pair.y, diagonal.pair.table.z)
     assert np.array_equal(diagonal.matches.distance, np.diag(apart))
     assert diagonal.matches.wanted_by.tolist() == [1] * 20
+    with pytest.raises(rv.ParameterError, match="link 21-1 names records that are not in the tables"):
+        rv.attack(original, masked, links=[(21, 1)])
+    with pytest.raises(rv.ParameterError, match="the links leave out original record 20; each needs one"):
+        rv.attack(original, masked, links=[(row, row) for row in range(1, 20)])
     with pytest.raises(rv.ParameterError, match="links 21-1, 1-0 name records that are not in the tables"):
         rv.attack(original, masked, links=[(21, 1), (1, 0)])
     with pytest.raises(rv.ParameterError, match="leave out original records 2, 3, 4, 5, 6 and 14 more"):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankveil as rv
+from rankveil.cli import main
 from rankveil.ranks import average_ranks
 
 
@@ -188,3 +191,86 @@ def test_an_unchanged_record_is_not_plausible_as_chance() -> None:
     assert (found.record, found.distance) == (11, 0.0)
     assert found.p_value == pytest.approx(90 / 90**3)
     assert not found.plausible
+
+
+def test_chance_is_approximate_where_records_are_left_out() -> None:
+    frame = pa.table({"a": [1.0, 2.0, None, 4.0], "b": [4.0, 3.0, 2.0, 1.0]})
+    found = rv.verify(frame, {"a": 1.0, "b": 4.0}, permutation=True)
+    assert found.approximate
+    assert "the chance check is approximate: the released records that are left out have values too" in found.notes
+    assert not rv.verify(frame, {"b": 4.0}, permutation=True).approximate
+
+
+def test_values_of_households_that_changed_places_are_no_pure_permutation() -> None:
+    household = np.repeat(np.arange(8), [1, 4, 2, 1, 3, 1, 5, 2])
+    rng = np.random.default_rng(1)
+    data = {"H": household, "RENT": rng.normal(size=8)[household], "AGE": rng.normal(size=household.size)}
+    schema = rv.Schema(roles={"H": "group"})
+    for columns, kept in ((["RENT", "AGE"], False), (["AGE"], True)):
+        release = rv.mask(pa.table(data), "permute", columns=columns, schema=schema, seed=1)
+        same = all(np.array_equal(np.sort(release.data[name]), np.sort(data[name])) for name in columns)
+        assert (release.manifest["marginals"] == "kept") is kept is same
+
+
+AGES = ("[18,30)", "[30,40)", "[40,65)", "[65,inf)")
+
+
+def banded(labels: Any, **declared: Any) -> rv.Table:
+    words = [labels[i % len(labels)] for i in range(12)]
+    return rv.Table(pa.table({"AGE": words, "PAY": np.arange(12.0)}), schema=rv.Schema(**declared))
+
+
+@pytest.mark.parametrize(
+    ("labels", "value", "band"),
+    [
+        (AGES, "34", "[30,40)"),
+        (AGES, 34, "[30,40)"),
+        (AGES, "40", "[40,65)"),
+        (AGES, 99, "[65,inf)"),
+        (("under 18", "18-64", "65+"), 17.5, "under 18"),
+        (("under 18", "18-64", "65+"), 64, "18-64"),
+        (("under 18", "18-64", "65+"), 65, "65+"),
+        (("<=20", ">20"), 20, "<=20"),
+        (("(0,10]", "(10,20]"), 10, "(0,10]"),
+        (("0", "1-4", "5 or more"), 0.0, "0"),
+        (("(-inf,2000-01-01)", "[2000-01-01,2010-01-01)"), "2003-05-06", "[2000-01-01,2010-01-01)"),
+        (("(-inf,2000-01-01)", "[2000-01-01,2010-01-01)"), dt.date(1999, 12, 31), "(-inf,2000-01-01)"),
+        (("[06:00,12:00)", "[12:00,inf)"), "13:30", "[12:00,inf)"),
+        (("low to middle", "high"), "low", "low to middle"),
+        (("low to middle", "high"), "middle", "low to middle"),
+    ],
+    ids=str,
+)
+def test_ones_own_value_belongs_to_the_band_that_contains_it(labels: Any, value: Any, band: str) -> None:
+    for declared in ({}, {"levels": {"AGE": labels}}):
+        mine, as_band = (rv.verify(banded(labels, **declared), {"AGE": each, "PAY": 3}) for each in (value, band))
+        assert mine.nearest[0] == band
+        assert mine.notes[0] == f"column AGE: the value given lies in {band}, which was released"
+        assert {**mine.to_dict(), "notes": as_band.notes} == as_band.to_dict()
+
+
+def test_a_value_in_no_band_or_in_two() -> None:
+    with pytest.raises(rv.ParameterError, match="column AGE: 17 is not among its categories"):
+        rv.verify(banded(AGES), {"AGE": 17})
+    with pytest.raises(rv.ParameterError, match=r"column AGE: 30 lies in 20-30, 30-40; give the one that is meant"):
+        rv.verify(banded(("20-30", "30-40")), {"AGE": 30})
+
+
+def test_ones_own_category_belongs_to_its_group_of_the_hierarchy() -> None:
+    tree = [("Ulm", "South", "*"), ("Bonn", "West", "*"), ("Essen", "West", "*"), ("Kiel", "North", "*")]
+    table = banded(("South", "West", "North"), hierarchies={"AGE": tree})
+    found = rv.verify(table, {"AGE": "Essen"})
+    assert found.nearest == ("West",)
+    assert found.notes[0] == "column AGE: the value given lies in West, which was released"
+    assert rv.verify(banded(("*", "West"), hierarchies={"AGE": tree}), {"AGE": "Ulm"}).nearest == ("*",)
+    ordered = banded(("South", "West", "North"), hierarchies={"AGE": tree}, levels={"AGE": ("South", "West", "North")})
+    assert rv.verify(ordered, {"AGE": "Essen"}).nearest == ("West",)
+
+
+def test_bands_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "out.csv"
+    path.write_text('AGE,PAY\n"[18,30)",1\n"[30,40)",2\n"[30,40)",3\n', encoding="utf-8")
+    assert main(["verify", str(path), "--record", "AGE=34,PAY=2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["nearest"] == ["[30,40)", 2]
+    assert main(["verify", str(path), "--record", "AGE=34,PAY=2"]) == 0
+    assert "[30,40)" in capsys.readouterr().out

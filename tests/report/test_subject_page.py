@@ -135,6 +135,7 @@ def test_categories_come_with_what_the_check_needs_of_them() -> None:
     page = rv.subject_page(table, schema=schema)
     city, job = held(page)["columns"]
     assert (city["levels"], city["others"], city["nominal"]) == (["Ulm", "Köln"], ["Bonn"], True)
+    assert city["within"] == [-1]
     assert city["ranking"] == "marginality by the hierarchy CITY"
     assert decoded(city["values"], city["type"])[[0, 2, 3]].tolist() == [0, 1, 0]
     apart = np.array(city["apart"]["distances"])[decoded(city["apart"]["places"], city["apart"]["type"]).astype(int)]
@@ -146,6 +147,15 @@ def test_categories_come_with_what_the_check_needs_of_them() -> None:
     assert options[:8] == ["", "2", "1", "0", "", "1", "0", "2"]
     assert "how central they are among the released values" in page
     assert "how central they are" not in rv.subject_page(mixed())
+
+
+def test_the_page_knows_which_released_group_contains_a_category() -> None:
+    tree = [("Ulm", "South", "*"), ("Bonn", "West", "*"), ("Köln", "West", "*"), ("Kiel", "North", "*")]
+    table = pl.DataFrame({"CITY": ["Ulm", "West", "West", "Ulm"]})
+    schema = Schema(roles={"CITY": "quasi-identifier"}, hierarchies={"CITY": tree})
+    [city] = held(rv.subject_page(table, schema=schema))["columns"]
+    assert city["levels"][1] == "West"
+    assert dict(zip(city["others"], city["within"], strict=True)) == {"Bonn": 1, "Köln": 1, "Kiel": -1}
 
 
 def test_dates_and_times_come_with_their_clocks() -> None:

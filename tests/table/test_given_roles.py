@@ -26,7 +26,7 @@ def test_weights_are_numbers(values: Any) -> None:
     ("values", "sentence"),
     [
         ([1.0, None, 2.0, None], "column W: missing weights (rows 2, 4); a weight is 0 or more"),
-        ([1.0, -0.5, 2.0], "column W: negative weights (rows 2); a weight is 0 or more"),
+        ([1.0, -0.5, 2.0], "column W: a negative weight (row 2); a weight is 0 or more"),
         ([0.0, 0.0], "column W: all weights are 0, so no record counts"),
         (["heavy", "light"], "column W: a weight is a number; give the column another role"),
         (["2024-01-31", "2024-02-01"], "column W: a weight is a number; give the column another role"),
@@ -40,7 +40,7 @@ def test_what_is_no_weight(values: Any, sentence: str) -> None:
 
 
 def test_a_weight_that_is_declared_missing_is_missing() -> None:
-    with pytest.raises(rv.TableError, match=r"column W: missing weights \(rows 2\)"):
+    with pytest.raises(rv.TableError, match=r"column W: a missing weight \(row 2\)"):
         _ = table([1, -9, 2], "weight", missing=("-9",)).weight
 
 
@@ -76,3 +76,11 @@ def test_one_column_alone_has_the_role(role: str) -> None:
 def test_a_role_that_there_is_not() -> None:
     with pytest.raises(rv.ParameterError, match="column A: there is no role weigth; did you mean weight"):
         rv.Table(pa.table({"A": [1]}), schema=rv.Schema(roles={"A": "weigth"}))
+
+
+def test_a_hierarchy_declares_the_kind_of_its_column() -> None:
+    data = pa.table({"TOWN": ["Ulm", "Bonn", "Ulm"], "OTHER": ["a", "b", "a"]})
+    schema = rv.Schema(hierarchies={"TOWN": [("Ulm", "South"), ("Bonn", "West")]})
+    seen = rv.inspect(data, schema=schema)
+    assert (seen["TOWN"].kind, seen["TOWN"].kind_given) == ("nominal", True)
+    assert (seen["OTHER"].kind, seen["OTHER"].kind_given) == ("nominal", False)

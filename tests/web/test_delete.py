@@ -17,7 +17,7 @@ def masked(user: Any) -> tuple[str, str]:
     """The running example and a masking of it."""
     id = user.example()
     user.post(f"/data/{id}/mask/step", {"method": "rank_swap", "p-p": "50"})
-    return id, user.ask(f"/data/{id}/mask")
+    return id, user.do(f"/data/{id}/mask")
 
 
 def inside(user: Any) -> list[str]:
@@ -37,7 +37,7 @@ def ended(user: Any, run: str) -> None:
 def test_a_table_goes_with_its_plan_and_all_that_was_made_of_it(user: Any) -> None:
     kept = user.example()
     id, run = masked(user)
-    user.ask(f"/data/{id}/audit", {"release": f"run:{run}", "measures": ["um"]})
+    user.do(f"/data/{id}/audit", {"release": f"run:{run}", "measures": ["um"]})
     page = user.get(f"/data/{id}/delete").text
     assert "This deletes the table, its plan and everything that was made of it" in page
     assert "The secret of a release goes too" in page
@@ -53,8 +53,8 @@ def test_a_table_goes_with_its_plan_and_all_that_was_made_of_it(user: Any) -> No
 
 def test_a_run_goes_with_what_is_about_its_release(user: Any) -> None:
     id, run = masked(user)
-    other = user.ask(f"/data/{id}/mask")
-    audit = user.ask(f"/data/{id}/audit", {"release": f"run:{run}", "measures": ["um"]})
+    other = user.do(f"/data/{id}/mask")
+    audit = user.do(f"/data/{id}/audit", {"release": f"run:{run}", "measures": ["um"]})
     assert "The secret" not in user.get(f"/runs/{audit}/delete").text
     assert "also what is about its release" in user.get(f"/runs/{run}/delete").text
     assert user.post(f"/runs/{run}/delete").headers["location"] == f"/data/{id}/release"
@@ -64,8 +64,8 @@ def test_a_run_goes_with_what_is_about_its_release(user: Any) -> None:
     user.get(f"/runs/{other}")
 
 
-def test_looking_at_the_question_deletes_nothing(user: Any) -> None:
-    id, run = masked(user)
+def test_looking_at_the_question_deletes_nothing(settled: Any) -> None:
+    user, id, run = settled.user, settled.table, settled.run
     before = inside(user)
     user.get(f"/data/{id}/delete")
     user.get(f"/runs/{run}/delete")

@@ -115,7 +115,7 @@ def released(user: Any) -> tuple[Any, str, str]:
     id = _with(user, _1=REGIONS, _2=REGIONS)
     user.post(f"/data/{id}/mask/step", {"method": "rank_swap", "p-p": "20"})
     user.post(f"/data/{id}/mask/step", {"method": "pram", "p-p": "0.3", "columns": ["TOWN", "SCHOOL"]})
-    return user, id, user.ask(f"/data/{id}/mask")
+    return user, id, user.do(f"/data/{id}/mask")
 
 
 def test_words_go_through_every_page(released: tuple[Any, str, str]) -> None:
@@ -161,7 +161,7 @@ def test_the_script_and_the_command_make_the_same_release_with_hierarchies(
     path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
     subprocess.run(["sh", "-c", command], cwd=tmp_path, check=True, env={"PATH": path, "HOME": str(tmp_path)})
     assert again.read_bytes() == masked
-    audit = user.ask(f"/data/{id}/audit", {"release": f"run:{run}", "measures": "permutation_level"})
+    audit = user.do(f"/data/{id}/audit", {"release": f"run:{run}", "measures": "permutation_level"})
     command = user.bench.runs.result(user.bench.run(audit))["content"]["command"]
     done = subprocess.run(
         ["sh", "-c", f"{command} --json"],
@@ -196,8 +196,8 @@ def test_steps_for_categories_are_tried_and_undone(user: Any, step: dict[str, An
     user.post(f"/data/{id}/mask/change", {"do": "undo"})
     assert [each.method for each in user.bench.drafts.get(id).steps] == ["rank_swap"]
     user.post(f"/data/{id}/mask/change", {"do": "redo"})
-    run = user.ask(f"/data/{id}/mask")
-    audit = user.ask(f"/data/{id}/audit", {"release": f"run:{run}", "measures": "permutation_level"})
+    run = user.do(f"/data/{id}/mask")
+    audit = user.do(f"/data/{id}/audit", {"release": f"run:{run}", "measures": "permutation_level"})
     compared = user.get(f"/runs/{audit}/files/audit.json").json()["attributes"]
     assert ("SCHOOL" in compared) is (step["method"] != "drop")
 

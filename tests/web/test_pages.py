@@ -232,9 +232,9 @@ def test_words_without_an_order_are_masked_where_they_are_ticked(user: Any) -> N
     text = user.get(f"/data/{id}/mask").text
     assert "LEVEL: " in text  # the picture
     assert ">low<" in text or '"low"' in text
-    run = user.ask(f"/data/{id}/mask")
+    run = user.do(f"/data/{id}/mask")
     assert list(user.bench.runs.result(user.bench.run(run))["content"]["changed"]) == ["LEVEL"]
-    audit = user.ask(f"/data/{id}/audit", {"release": f"run:{run}", "columns": ["LEVEL"]})
+    audit = user.do(f"/data/{id}/audit", {"release": f"run:{run}", "columns": ["LEVEL"]})
     assert user.get(f"/runs/{audit}/files/audit.json").json()["attributes"] == ["LEVEL"]
 
 
@@ -311,7 +311,7 @@ def test_a_wrong_comparison_is_told_in_one_sentence(settled: Any, given: dict[st
 def test_the_release_can_be_repeated_by_script_and_by_command(user: Any, tmp_path: Path) -> None:
     id = user.example("demo")
     user.post(f"/data/{id}/mask/step", {"method": "rank_swap", "p-p": "20", "columns": ["INCOME", "EDUCATION"]})
-    run = user.ask(f"/data/{id}/mask", {"publish": ["permutation_level"]})
+    run = user.do(f"/data/{id}/mask", {"publish": ["permutation_level"]})
     folder = tmp_path / "elsewhere"
     folder.mkdir()
     (folder / "people.csv").write_bytes((user.bench.workspace.root / "data" / id / "table.csv").read_bytes())

@@ -80,7 +80,7 @@ def test_a_refused_step_names_what_the_page_has(user: Any, content: str, given: 
 
 def test_a_failed_run_names_what_the_page_has(user: Any) -> None:
     id, other = user.upload("a.csv", "A\n1\n2\n"), user.upload("b.csv", "A\n1\n2\n3\n")
-    run = user.ask(f"/data/{id}/audit", {"release": f"data:{other}"}, end="failed")
+    run = user.do(f"/data/{id}/audit", {"release": f"data:{other}"}, end="failed")
     sentence = "under “Match records by this column”, or tick “records do not correspond” for synthetic data"
     assert sentence in user.get(f"/runs/{run}").text
 
@@ -90,9 +90,9 @@ def test_notes_name_what_the_page_has(user: Any) -> None:
     user.post(f"/data/{id}/mask/step", {"method": "additive_noise"})
     sentence = "whole numbers became decimals; one more step, round, keeps them whole"
     assert sentence in user.get(f"/data/{id}/mask").text
-    run = user.ask(f"/data/{id}/mask")
+    run = user.do(f"/data/{id}/mask")
     assert sentence in user.get(f"/runs/{run}").text
-    attack = user.ask(f"/data/{id}/attack", {"release": f"run:{run}", "draws": "20"})
+    attack = user.do(f"/data/{id}/attack", {"release": f"run:{run}", "draws": "20"})
     text = user.get(f"/runs/{attack}").text
     assert "cannot be told from chance (more: “Random records”)" in text
     assert ">--draws<" in text  # the command that repeats it keeps its options

@@ -21,10 +21,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     0 done, 1 a check failed, 2 bad input, 3 a mistake of rankveil itself, 130 stopped by the keyboard, 141 nobody
     reads standard output any more.
     """
-    if argv is None:
-        argv = sys.argv[1:]
-        _settle_streams()
-    return failures.guarded(_run, list(argv))
+    return failures.ended(_of_this_process) if argv is None else failures.guarded(_run, list(argv))
+
+
+def _of_this_process() -> int:
+    _settle_streams()
+    return failures.guarded(_run, sys.argv[1:])
 
 
 def _run(argv: list[str]) -> int:

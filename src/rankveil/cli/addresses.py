@@ -14,8 +14,10 @@ from rankveil.errors import FileError
 _SCHEME = r"[A-Za-z0-9+]+://"
 _IN_SENTENCE = re.compile(rf"{_SCHEME}\S*[^\s.,:;()'\"]")  # what ends the sentence is no part of the address
 _IN_WORD = re.compile(rf"{_SCHEME}(?:(?!{_SCHEME}).)+", re.DOTALL)
-_HARMLESS = re.compile(rf"{_SCHEME}[\w.-]+(?::\d+)?/?")
-"""A place in a network and nothing else, such as that of a cluster."""
+_HARMLESS = re.compile(
+    rf"{_SCHEME}[\w.-]+(?::\d+)?/?|(?:s3a?|gs|gcs|abfss?|az|adl|hdfs|file|local|memory)://[^@?#:]*(?:@[^@?#:]*)?"
+)
+"""A place in a network and nothing else, such as that of a cluster, or one of files without a word that is secret."""
 
 
 def hidden(sentence: str) -> str:
@@ -23,6 +25,8 @@ def hidden(sentence: str) -> str:
 
     >>> hidden("there is no method 'postgresql://me:word@host/db?table=t'; use one of duckdb://, sqlite://")
     "there is no method 'postgresql://me:***@host/db?table=t'; use one of duckdb://, sqlite://"
+    >>> hidden("s3://bucket/table: cannot be read, nor ftp://me:word@host/table")
+    's3://bucket/table: cannot be read, nor ftp://...'
     """
     return _shown(_IN_SENTENCE, sentence)
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from rankveil.cli import addresses, output
+from rankveil.cli.clustering import Clustering, Subjects, kept_when_stopped, place_of
 from rankveil.cli.options import (
     AsJson,
     Draws,
@@ -20,7 +21,7 @@ from rankveil.cli.options import (
     report_told,
 )
 from rankveil.cli.progress import watching
-from rankveil.errors import ParameterError, RankveilError, listing
+from rankveil.errors import ParameterError, RankveilError, row_listing
 
 EXAMPLE = "rankveil attack rankveil-demo/original.csv rankveil-demo/masked.csv --report attack.html"
 _SHOWN = 10
@@ -41,8 +42,10 @@ def attack(
     ] = None,
     report: Report = None,
     public: Public = False,
+    subjects: Subjects = None,
     reading: Reading,
     matching: Matching,
+    clustering: Clustering,
     as_json: AsJson = False,
 ) -> int:
     """Attack a release as an intruder would.
@@ -57,18 +60,25 @@ def attack(
     if report is not None:
         inputs = {"original": original, "masked table": masked, "table of links": links}
         check_outputs({"report": report}, inputs | {"secret": matching.secret, "file of roles": reading.roles})
-    with watching("linking", quiet=as_json) as progress:
-        both = open_pair(original, masked, reading, matching)
-        made = rv.attack(
-            both.original,
-            both.masked,
-            subsets=subsets,
-            links=None if links is None else _read_links(links),
-            progress=progress,
-            **draws_given(draws),
-            **both.matching,
-        )
-        made.notes[:0] = both.notes
+    use: dict[str, Any] = {"subsets": subsets or None, "links": links}
+    with watching("linking", quiet=as_json) as progress, kept_when_stopped():
+        place = place_of(original, [masked], reading, matching, clustering, use, done="attacked")
+        if place.cluster is not None:
+            how = {**place.how, **draws_given(draws), "cluster": place.cluster, "subjects": subjects}
+            made = rv.attack(original, masked, progress=progress, **how)
+            made.notes[:0] = place.notes
+        else:
+            both = open_pair(original, masked, reading, matching)
+            made = rv.attack(
+                both.original,
+                both.masked,
+                subsets=subsets,
+                links=None if links is None else _read_links(links),
+                progress=progress,
+                **draws_given(draws),
+                **both.matching,
+            )
+            made.notes[:0] = [*place.notes, *both.notes]
         if report is not None:
             made.report(report, command=addresses.command(context.obj), public=public)
         content = made.to_dict()
@@ -94,8 +104,8 @@ def _read_links(path: str) -> list[tuple[int, int]]:
         raise type(error)(f"{files.shown(path)}: {error}") from None
     bad = np.flatnonzero(~np.all([(row >= 1) & (row == np.rint(row)) for row in rows], axis=0))
     if bad.size:
-        rows_said = f"rows {listing(bad + 1)} do" if bad.size > 1 else f"row {bad[0] + 1} does"
-        raise ParameterError(f"{files.shown(path)}: {rows_said} not hold two row numbers from 1")
+        do = "does" if bad.size == 1 else "do"
+        raise ParameterError(f"{files.shown(path)}: {row_listing(bad + 1)} {do} not hold two row numbers from 1")
     return [(int(a), int(b)) for a, b in zip(*rows, strict=True)]
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from rankveil.cli import addresses, output, words
-from rankveil.cli.clustering import Clustering, kept_when_stopped, place_of
+from rankveil.cli.clustering import Clustering, Subjects, kept_when_stopped, place_of
 from rankveil.cli.options import AsJson, Matching, Original, Public, Reading, Report, report_told
 from rankveil.cli.progress import watching
 from rankveil.errors import ParameterError
@@ -55,14 +55,7 @@ def audit(
         list[str] | None,
         typer.Option("--fail-if", metavar="'ID<NUMBER'", help="Exit code 1 when this comes true. Repeatable."),
     ] = None,
-    subjects: Annotated[
-        str | None,
-        typer.Option(
-            "--subjects",
-            metavar="N",
-            help="With --cluster: subjects whose nearest masked record is looked for, or all. [10000]",
-        ),
-    ] = None,
+    subjects: Subjects = None,
     reading: Reading,
     matching: Matching,
     clustering: Clustering,
@@ -73,7 +66,7 @@ def audit(
     Exit code 1 when a gate (--fail-if) fails.
     """
     import rankveil as rv
-    from rankveil.cli.tables import check_outputs, open_pair, open_release
+    from rankveil.cli.tables import check_outputs, open_pair, open_versions
 
     if public and report is None:
         raise ParameterError("--public is about the page of --report: give both")
@@ -102,11 +95,14 @@ def audit(
             made = rv.audit(original, masked[0], progress=progress, **asked, **how)
             made.notes[:0] = place.notes
         else:
-            both = open_pair(original, masked[0], reading, matching)
-            others = [open_release(path, reading, original=both.original) for path in masked[1:]]
-            versions = [both.masked, *(each.table for each in others)] if others else both.masked
-            made = rv.audit(both.original, versions, progress=progress, **asked, **use, **both.matching)
-            made.notes[:0] = [*place.notes, *both.notes, *(note for each in others for note in each.notes)]
+            several = len(masked) > 1
+            both = (
+                open_versions(original, masked, reading, matching)
+                if several
+                else open_pair(original, masked[0], reading, matching)
+            )
+            made = rv.audit(both.original, both.masked, progress=progress, **asked, **use, **both.matching)
+            made.notes[:0] = [*place.notes, *both.notes]
         if report is not None:
             made.report(report, command=addresses.command(context.obj), public=public)
     content = made.to_dict()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +16,29 @@ from rankveil.errors import ParameterError
 
 
 @dataclass(frozen=True)
-class Clustering:
+class OnCluster:
+    """Who does the work of many tasks."""
+
+    cluster: Annotated[
+        str | None,
+        typer.Option("--cluster", metavar="PLACE", help="Workers of a cluster instead: local:4 or tcp://host:8786."),
+    ] = None
+    scratch: Annotated[
+        str | None,
+        typer.Option("--scratch", metavar="DIR", help="A folder for the files of that; all workers must see it."),
+    ] = None
+    memory: Annotated[
+        str | None, typer.Option("--memory", metavar="SIZE", help="What local workers may use together, as in 3GiB.")
+    ] = None
+
+    def check(self) -> None:
+        """Refuse a scratch folder that is an address."""
+        if self.scratch is not None:
+            refuse_address(self.scratch, "scratch folder", wanted="folder")
+
+
+@dataclass(frozen=True)
+class Clustering(OnCluster):
     """Where large tables are worked on, and what that needs."""
 
     cluster: Annotated[
@@ -28,14 +49,17 @@ class Clustering:
             help="Parquet of any size, in parts: local, local:4 or tcp://host:8786. [local if memory is short]",
         ),
     ] = None
-    scratch: Annotated[
-        str | None,
-        typer.Option("--scratch", metavar="DIR", help="A folder for the files of that; all workers must see it."),
-    ] = None
-    memory: Annotated[
-        str | None, typer.Option("--memory", metavar="SIZE", help="What local workers may use together, as in 3GiB.")
-    ] = None
     resume: Annotated[bool, typer.Option("--resume", help="Take up work in parts that was stopped.")] = False
+
+
+Subjects = Annotated[
+    str | None,
+    typer.Option(
+        "--subjects",
+        metavar="N",
+        help="With --cluster: subjects whose nearest masked record is looked for, or all. [10000]",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -56,13 +80,15 @@ def place_of(
     matching: Matching,
     clustering: Clustering,
     use: Mapping[str, Any],
+    *,
+    done: str = "measured",
 ) -> Place:
-    """Where an original and masked tables are measured: in parts when that is asked for, or memory would be short."""
+    """Where something is done with tables: in parts when that is asked for, or memory would be short."""
     from rankveil.cli.tables import corresponds, declared_schema
     from rankveil.cluster.places import place_for
+    from rankveil.partitions.places import exists
 
-    if clustering.scratch is not None:
-        refuse_address(clustering.scratch, "scratch folder", wanted="folder")
+    clustering.check()
     how: dict[str, Any] = {
         **use,
         "columns": reading.chosen,
@@ -73,14 +99,15 @@ def place_of(
         "seed": matching.seed,
     }
     versions = list(masked) if len(masked) > 1 else masked[0]
-    cluster, notes = place_for(original, versions, clustering.cluster, how)
+    cluster, notes = place_for(original, versions, clustering.cluster, how, done=done)
     if cluster is None:
         if clustering.resume:
             raise ParameterError("--resume takes up work in parts: say where, as with --cluster local")
         return Place(None, {}, notes)
     assert isinstance(cluster, str)
-    if not matching.no_mapping and os.path.exists(masked[0]) and not corresponds(masked[0], _records(masked[0]), notes):
-        raise ParameterError(f"{notes[-1]}, which is not for a cluster")
+    by_rows = matching.key is None and not matching.no_mapping
+    if by_rows and exists(masked[0]) and not corresponds(masked[0], _records(masked[0]), notes):
+        how["mapping"] = False
     how |= {"scratch": clustering.scratch, "memory": clustering.memory, "resume": clustering.resume}
     return Place(cluster, how, notes)
 

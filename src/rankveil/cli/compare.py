@@ -8,14 +8,16 @@ from typing import Annotated, Any
 import typer
 
 from rankveil.cli import addresses, output, words
+from rankveil.cli.clustering import OnCluster
 from rankveil.cli.failures import Stopped
 from rankveil.cli.options import AsJson, Draws, Original, Public, Reading, Report, draws_given, report_told
 from rankveil.cli.progress import watching
-from rankveil.errors import ParameterError
+from rankveil.errors import ClusterError, ParameterError
 
 EXAMPLE = (
     "rankveil compare rankveil-demo/original.csv --methods mdav,rank_swap,additive_noise \\\n"
-    "    --at risk=0.7 --utility um,pil --replicates 3 --write-plan best.toml"
+    "    --at risk=0.7 --utility um,pil --replicates 3 --write-plan best.toml\n"
+    "rankveil compare rankveil-demo/original.csv --methods mdav,rank_swap --at risk=0.7 --cluster local:2"
 )
 
 
@@ -65,6 +67,7 @@ def compare(
         typer.Option("--state", metavar="F", help="Where finished work is kept meanwhile. [ORIGINAL.compare-state]"),
     ] = None,
     workers: Annotated[int | None, typer.Option("--workers", metavar="N", help="Processes. [one a core]")] = None,
+    on: OnCluster,
     report: Report = None,
     public: Public = False,
     reading: Reading,
@@ -94,6 +97,11 @@ def compare(
         raise ParameterError("--public is about the page of --report: give both")
     if workers is not None and workers < 1:
         raise ParameterError(f"--workers must be at least 1, not {workers}")
+    if workers is not None and on.cluster is not None:
+        raise ParameterError("--workers are processes of this machine, --cluster names others: give one of them")
+    if on.cluster is None and (on.scratch, on.memory) != (None, None):
+        raise ParameterError("--scratch and --memory are for work on a cluster: say which, as with --cluster local")
+    on.check()
     if pick is not None and write_plan is None:
         raise ParameterError("--pick chooses the plan that --write-plan writes: give both")
     named = words.items(methods, option="--methods")
@@ -120,14 +128,18 @@ def compare(
                 state=state,
                 resume=resume,
                 progress=progress,
+                cluster=on.cluster,
+                scratch=on.scratch,
+                memory=on.memory,
                 **draws_given(draws),
             )
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, ClusterError) as end:
             if not os.path.exists(state):
                 raise
-            raise Stopped(
-                f"stopped; what was finished is kept in {state}: the same command with --resume goes on"
-            ) from None
+            kept = f"what was finished is kept in {state}: the same command with --resume goes on"
+            if isinstance(end, ClusterError):
+                raise ClusterError(f"{end}; {kept}") from end
+            raise Stopped(f"stopped; {kept}") from None
         made.notes[:0] = opened.notes
         if write_plan is not None:
             made.write_plan(write_plan, chosen)

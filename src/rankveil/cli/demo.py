@@ -16,8 +16,9 @@ from rankveil.cli.progress import watching
 if TYPE_CHECKING:
     from rankveil.auditing import Audit
     from rankveil.comparison import Comparison
+    from rankveil.people.certificate import Certificate
     from rankveil.people.intruder import Attack
-    from rankveil.people.protector import Certificate, Release
+    from rankveil.people.protector import Release
     from rankveil.people.subject import Verification
 
 EXAMPLE = "rankveil demo -o rankveil-demo"

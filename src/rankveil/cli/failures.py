@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -55,6 +56,28 @@ def guarded(run: Callable[[list[str]], int], argv: list[str]) -> int:
     if code == STOPPED:
         return _told("stopped; nothing was written", STOPPED)
     return code
+
+
+def ended(run: Callable[[], int]) -> int:
+    """The exit code of a process that does this and ends: once it is known, no Ctrl-C changes it."""
+    code = STOPPED
+    try:
+        try:
+            code = run()
+        finally:
+            _ignore_the_keyboard()
+    except KeyboardInterrupt:  # while an earlier one was being told, or just after the work was done
+        _ignore_the_keyboard()
+    return code
+
+
+def _ignore_the_keyboard() -> None:
+    """From here on Ctrl-C does nothing: Python gives it back its deadly meaning before the process has ended."""
+    with suppress(ValueError):  # not the main thread: whoever started it decides
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A Ctrl-C that passed through code made from a text (numba and scipy make such) is unhandled for `python -m`,
+    # even when it was caught, and kills the process in the end; running another text clears that.
+    exec("")
 
 
 def one_line(text: str) -> str:

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankveil.cli import output, words
+from rankveil.cli.clustering import Clustering, kept_when_stopped
 from rankveil.cli.options import AsJson, Reading
 from rankveil.cli.progress import watching
-from rankveil.errors import FileError, ParameterError
+from rankveil.errors import FileError, ParameterError, TableError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rankveil.cli.tables import Opened
     from rankveil.people.protector import Release
     from rankveil.plans import Plan
@@ -61,6 +64,7 @@ def mask(
         str | None, typer.Option("--secret", metavar="F", help="The private secret. [OUT.secret.json]")
     ] = None,
     reading: Reading,
+    clustering: Clustering,
     as_json: AsJson = False,
 ) -> int:
     """Mask a table.
@@ -80,16 +84,24 @@ def mask(
     chosen_seed = _seed(seed, seed_file)
     measures = words.items(publish, option="--publish")
 
-    import rankveil as rv
+    place, notes = _place(file, out, clustering)
+    if place is not None:
+        outputs = (out, manifest, secret)
+        release = _in_parts(file, steps, chosen_seed, measures, place, reading, clustering, as_json, outputs)
+        notes += release.notes
+    else:
+        import rankveil as rv
 
-    with watching("masking", quiet=as_json):
-        opened = open_table(file, reading)
-        decimal = opened.table.decimal
-        release = rv.mask(opened.table, steps, seed=chosen_seed, publish=measures, decimal=decimal)
-        left_behind = left_behind_notes(release.data, out)
-        written = _write(release, opened, out=out, manifest=manifest, secret=secret)
+        with watching("masking", quiet=as_json):
+            opened = open_table(file, reading)
+            if plan is not None:
+                _check_headings(plan, steps, opened.table.names)
+            decimal = opened.table.decimal
+            release = rv.mask(opened.table, steps, seed=chosen_seed, publish=measures, decimal=decimal)
+            left_behind = left_behind_notes(release.data, out)
+            written = _write(release, opened, out=out, manifest=manifest, secret=secret)
+        notes += [*opened.notes, *release.notes, *left_behind, *written]
     out = files.shown(out)
-    notes = [*opened.notes, *release.notes, *left_behind, *written]
     if as_json:
         output.emit(
             {
@@ -106,6 +118,61 @@ def mask(
     else:
         _show(release, out=out, manifest=manifest, secret=secret, notes=notes)
     return 0
+
+
+def _place(file: str, out: str, clustering: Clustering) -> tuple[str | None, list[str]]:
+    """Where the table is masked in parts, None for in memory, and what is to be said about that."""
+    from importlib.util import find_spec
+
+    from rankveil.cluster.masks import too_large
+
+    clustering.check()
+    if clustering.cluster is not None:
+        return clustering.cluster, []
+    why = too_large(file, out)
+    if why is None or find_spec("distributed") is None:
+        if clustering.resume:
+            raise ParameterError("--resume takes up work in parts: say where, as with --cluster local")
+        lacking = f"{why}; it was not masked in parts, as Dask is not installed (pip install 'rankveil[cluster]')"
+        return None, [] if why is None else [lacking]
+    return "local", [f"{why}: masked in parts by processes of this machine, as with --cluster local"]
+
+
+def _in_parts(
+    file: str,
+    steps: Plan,
+    seed: Any,
+    measures: list[str],
+    place: str,
+    reading: Reading,
+    clustering: Clustering,
+    as_json: bool,
+    out: tuple[str, str, str],
+) -> Release:
+    """Mask a table in parts and write the release with its manifest and its secret."""
+    from rankveil import files
+    from rankveil.cli.tables import declared_schema
+    from rankveil.people.protector import masked_in_parts
+
+    folder, manifest, secret = out
+    how: dict[str, Any] = {
+        "scratch": clustering.scratch,
+        "memory": clustering.memory,
+        "resume": clustering.resume,
+        "schema": declared_schema(reading),
+        "publish": measures,
+        "seed": seed,
+    }
+    with (
+        watching("masking", quiet=as_json) as progress,
+        kept_when_stopped(),
+        masked_in_parts(file, steps, output=folder, cluster=place, progress=progress, **how) as (release, made),
+        files.Staged() as staged,
+    ):
+        staged.add(secret, lambda file: file.write(release.secret.to_json().encode("utf-8")), mode=0o600)
+        staged.add(manifest, lambda file: file.write(release.manifest.to_json().encode("utf-8")))
+        staged.join(made)
+    return release
 
 
 def _plan(
@@ -132,6 +199,16 @@ def _plan(
         more = words.pairs([parameters], option=f"--then {name}", lists=True)
         steps = steps.then(make_step(name, more, columns=own))
     return steps
+
+
+def _check_headings(path: str, plan: Plan, names: Sequence[str]) -> None:
+    """A column that is not in the table is shown where it stands in the plan's file."""
+    from rankveil.plans import check_headings
+
+    try:
+        check_headings(plan, names)
+    except TableError as error:
+        raise TableError(f"{path}: {error}") from None
 
 
 def _read_plan(path: str) -> Plan:

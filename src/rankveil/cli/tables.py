@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -38,7 +38,7 @@ class Pairing:
     """Original and masked, and the keyword arguments that say how they belong together."""
 
     original: Table
-    masked: Table
+    masked: Table | list[Table]
     matching: dict[str, Any]
     notes: list[str]
 
@@ -55,7 +55,7 @@ def open_table(path: str, reading: Reading) -> Opened:
     return Opened(table, loaded.dialect, loaded.notes)
 
 
-def open_release(path: str, reading: Reading, *, original: Table) -> Opened:
+def open_release(path: str, reading: Reading) -> Opened:
     """Read a masked table; what is declared of a column that the release dropped is not held against it."""
     from rankveil import files
     from rankveil.table import Table
@@ -63,14 +63,14 @@ def open_release(path: str, reading: Reading, *, original: Table) -> Opened:
     loaded = files.load(path, separator=reading.separator, decimal=reading.decimal, encoding=reading.encoding)
     schema = declared_schema(reading).only(loaded.data.column_names)
     table = Table(loaded.data, schema=schema, decimal=loaded.dialect.decimal if loaded.dialect else ".")
-    return Opened(on_the_clock_of(original, table), loaded.dialect, loaded.notes)
+    return Opened(table, loaded.dialect, loaded.notes)
 
 
 def open_pair(original: str, masked: str, reading: Reading, matching: Matching) -> Pairing:
     """Read both files and what says how they belong together."""
     secret = None if matching.secret is None else read_secret(matching.secret)
     first = open_table(original, reading)
-    second = open_release(masked, reading, original=first.table)
+    second = open_release(masked, reading)
     notes = [*first.notes, *second.notes]
     if secret is not None:
         from rankveil.manifest import fingerprint
@@ -88,28 +88,50 @@ def open_pair(original: str, masked: str, reading: Reading, matching: Matching) 
     return Pairing(first.table, second.table, {**how, "mapping": mapping}, notes)
 
 
-def corresponds(masked: str, records: int, notes: list[str]) -> bool:
-    """Whether records correspond by their order, as the manifest beside a release tells; without one they do."""
+def open_versions(original: str, masked: Sequence[str], reading: Reading, matching: Matching) -> Pairing:
+    """Read an original and several masked versions of it, each with the manifest that lies beside it."""
+    first, others = open_table(original, reading), [open_release(path, reading) for path in masked]
+    notes = [*first.notes, *(note for each in others for note in each.notes)]
+    ordered = not matching.no_mapping and matching.key is None
+    mapping = [
+        corresponds(path, len(each.table), notes, alone=False) if ordered else not matching.no_mapping
+        for path, each in zip(masked, others, strict=True)
+    ]
+    how: dict[str, Any] = {"columns": reading.chosen, "key": matching.key, "seed": matching.seed, "mapping": mapping}
+    return Pairing(first.table, [each.table for each in others], how, notes)
+
+
+def corresponds(masked: str, records: int, notes: list[str], *, alone: bool = True) -> bool:
+    """Whether records correspond by their order, as the manifest beside a release tells; without one they do.
+
+    A release that is not `alone` is one of several, for which no secret can be given.
+    """
     from rankveil import files
     from rankveil.files import registry
     from rankveil.manifest import Manifest
+    from rankveil.partitions import places
 
+    far = places.is_address(masked)
     told_as, beside = files.shown(masked), files.companion(registry.sheet_of(masked)[0])
+    if far:
+        told_as, beside = addresses.hidden_word(masked), places.absolute(masked)
     path = f"{beside}.manifest.json"
-    if not os.path.isfile(path):
+    if not (places.exists(path) if far else os.path.isfile(path)):
         return True
     try:
         told = parsed_from(path, "manifest", Manifest.from_json).content
     except FileError as error:
-        notes.append(f"{error}; it was not used")
+        notes.append(f"{addresses.hidden(str(error))}; it was not used")
         return True
     if told.get("records", {}).get("out") != records:
-        notes.append(f"{path}: is the manifest of another release, of another number of records; it was not used")
+        told_as = addresses.hidden_word(path)
+        notes.append(f"{told_as}: is the manifest of another release, of another number of records; it was not used")
         return True
     if told.get("mapping") == "reordered":
+        how = "give its secret, as in" if alone else "measure it alone with its secret, as in"
         raise PairError(
-            f"{told_as}: its rows were reordered, as its manifest says; give its secret, as in "
-            f"--secret {beside}.secret.json, or a key column with --key"
+            f"{told_as}: its rows were reordered, as its manifest says; {how} "
+            f"--secret {beside}.secret.json, or {'' if alone else 'give '}a key column with --key"
         )
     if told.get("mapping") == "none":
         notes.append(f"{told_as}: its manifest says that its records do not correspond to original ones (no mapping)")
@@ -137,7 +159,9 @@ def read_text(path: str, what: str) -> str:
 
 def parsed_from(path: str, what: str, parse: Callable[[str], T]) -> T:
     """What a small file says; errors name the file."""
-    text = read_text(path, what)
+    from rankveil.partitions import places
+
+    text = places.read_text(path) if what == "manifest" and places.is_address(path) else read_text(path, what)
     try:
         return parse(text)
     except RankveilError as error:
@@ -255,7 +279,7 @@ def with_types(data: pa.Table, table: Table) -> pa.Table:
     released = Table(data, schema=table.schema.only(data.column_names), decimal=table.decimal)
     for place, name in enumerate(data.column_names):
         cells = table.cells(name)
-        released_cells = released.cells(name)
+        released_cells = released.cells(name).written_like(cells)
         if released_cells.temporal is not None and cells.is_text:
             moments = _as_moments(released_cells)
             if moments is not None:
@@ -287,41 +311,11 @@ def _as_numbers(table: Table, name: str) -> pa.Array | None:
 def _as_moments(cells: Cells) -> pa.Array | None:
     """Dates or times as such, missing cells as nulls; None when a text is none that there is."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    there = pc.if_else(pa.array(cells.missing), pa.scalar(None, cells.cells.type), cells.cells)
     try:
-        return there.cast(cells.temporal)
+        return cells.moments()
     except pa.ArrowInvalid:  # not masked, and not clean: it stays as it is
         return None
-
-
-def on_the_clock_of(original: Table, masked: Table) -> Table:
-    """The masked table with dates and times counted as in the original, wherever that loses nothing.
-
-    Formats have their own units (Parquet no seconds, others microseconds alone), and a text has those that it shows.
-    """
-    import pyarrow as pa
-
-    from rankveil.table import Table
-
-    data, before = masked.native, original.native.schema
-    for place, name in enumerate(data.column_names):
-        if name not in original.names or not any(
-            pa.types.is_temporal(each.field(name).type) for each in (data.schema, before)
-        ):
-            continue
-        wanted, cells = original.cells(name).temporal, masked.cells(name)
-        if wanted is None or cells.temporal in (None, wanted) or _has_zone(wanted) != _has_zone(cells.temporal):
-            continue
-        with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            moments = _as_moments(cells)
-            data = data if moments is None else data.set_column(place, name, moments.cast(wanted))
-    return masked if data is masked.native else Table(data, schema=masked.schema, decimal=masked.decimal)
-
-
-def _has_zone(kind: pa.DataType) -> bool:
-    return getattr(kind, "tz", None) is not None
 
 
 def folder_for(path: str) -> bool:

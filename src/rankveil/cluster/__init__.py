@@ -4,9 +4,10 @@ What large tables are made of never travels through the scheduler: tasks read th
 make in a scratch folder that all workers see. Only the names of tasks and small results travel.
 
 - `addresses`: what `local`, `local:4` and `tcp://host:8786` mean;
-- `engine`: functions on lists of items, wherever they run; `local` and `worker` are the processes of this machine;
+- `engine`: functions on lists of items, wherever they run, by `sending`; `local` and `worker` are the processes of
+  this machine;
 - `work`: the folder of one job, with a journal by which it can be resumed;
-- `tables`, `audits`: Parquet tables compared by the measures.
+- `tables`, `audits`, `attacks`: Parquet tables compared by the measures, or attacked.
 """
 
 from __future__ import annotations

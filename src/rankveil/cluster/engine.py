@@ -1,26 +1,25 @@
 """An engine: functions on lists of items, on the workers of a Dask scheduler.
 
-A task that is lost with its worker is done again by another, so tasks must bear to be done twice. The function of a
-list of tasks is written to the scratch folder once; with each task travels only its item.
+A task that is lost with its worker is done again by another, so tasks must bear to be done twice.
 """
 
 from __future__ import annotations
 
 import os
-import queue
 import shutil
 import tempfile
-import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from rankveil._version import __version__
 from rankveil.cluster import memory as sizes
 from rankveil.cluster.addresses import Address, parse
 from rankveil.cluster.reaching import ANSWER, reached, silent
+from rankveil.cluster.sending import LostError, Sent
 from rankveil.errors import ClusterError, FileError, ParameterError, listing
 from rankveil.execute import cores
 
@@ -29,12 +28,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-_WITHOUT_WORKERS = 60.0
-"""Seconds after which work that no worker is there for is given up."""
-
-_LOOK = 0.5
-"""Seconds from one look at the cluster to the next while nothing arrives."""
 
 _USUAL_MEMORY = 2**31
 """Bytes that a worker is taken to have when it does not say."""
@@ -137,7 +130,9 @@ class Engine:
         self.check_seen(())
 
     def check_seen(self, files: Sequence[str]) -> None:
-        """Refuse workers that do not see the scratch folder, or some files."""
+        """Refuse workers that do not see the scratch folder, or some files; at addresses two of them tell enough."""
+        far = [path for path in files if "://" in path]
+        files = [*(path for path in files if "://" not in path), *far[:1], *far[1:][-1:]]
         token = os.path.join(self._own, f"token-{uuid.uuid4().hex}")
         with open(token, "w", encoding="ascii"):
             pass
@@ -148,7 +143,10 @@ class Engine:
             if token in found["unseen"]:
                 raise ClusterError(f"{who} {self.scratch}; name a scratch folder that all workers share")
             unseen = listing(found["unseen"], most=2)
-            raise ClusterError(f"{who} {unseen}; the tables must lie where all workers see them")
+            told = "the tables must lie where all workers see them"
+            if far:
+                told += ", and they need the same packages, keys and environment to reach an address"
+            raise ClusterError(f"{who} {unseen}; {told}")
 
     def __call__(
         self, function: Callable[[T], R], items: Sequence[T], /, *, done: Callable[[int, R], None] | None = None
@@ -156,78 +154,30 @@ class Engine:
         """[function(item) for item in items]; `done(place, result)` is called here as results arrive."""
         if len(items) == 0:
             return []
-        if self._client is None:
-            raise ClusterError("the cluster was closed")
-        futures: list[Any] = []
-        path = self._written(function)
-        try:
-            with self._said_of_loss():
-                futures = self._submitted(function, path, items)
-                return self._collected(futures, done)
-        finally:
-            self._forget(futures)
-            with suppress(OSError):
-                os.unlink(path)
+        results: dict[int, R] = {}
+        with self.said_of_loss(), self.sent(function) as tasks:
+            tasks.submit(items)
+            while len(results) < len(items):
+                for place, result in tasks.arrived():
+                    results[place] = result
+                    if done is not None:
+                        done(place, result)
+        return [results[place] for place in range(len(items))]
 
     each = __call__
 
-    def _written(self, function: Callable[..., Any]) -> str:
-        import cloudpickle
+    def sent(self, function: Callable[..., Any]) -> Sent:
+        """A function for whose tasks the workers are ready; to be used within `said_of_loss`."""
+        if self._client is None:
+            raise ClusterError("the cluster was closed")
+        return Sent(self._client, function, folder=self._own)
 
-        path = os.path.join(self._own, f"function-{uuid.uuid4().hex}")
-        try:
-            with open(path, "wb") as file:
-                cloudpickle.dump(function, file)
-        except OSError as error:
-            raise FileError(f"{path}: cannot be written: {error.strerror or error}") from error
-        return path
-
-    def _submitted(self, function: Callable[..., Any], path: str, items: Sequence[Any]) -> list[Any]:
-        import cloudpickle
-
-        names = [f"{name_of(function)}-{uuid.uuid4().hex}-{place}" for place in range(len(items))]
-        packed = [cloudpickle.dumps((__version__, path, item)) for item in items]
-        with _by_wire():
-            futures: list[Any] = self._client.map(_task(), packed, key=names, pure=False)
-        return futures
-
-    def _collected(self, futures: list[Any], done: Callable[[int, Any], None] | None) -> list[Any]:
-        """The results, handed on as they arrive."""
-        ended: queue.SimpleQueue[int] = queue.SimpleQueue()
-        for place, future in enumerate(futures):
-            future.add_done_callback(partial(_put, ended, place))
-        results: dict[int, Any] = {}
-        watch = _Watch(self._client)
-        while len(results) < len(futures):
-            places = _taken(ended)
-            if not places:
-                watch.look()
-                continue
-            for place in places:
-                if futures[place].status != "finished":
-                    self._failed(futures[place])
-            with _by_wire():
-                arrived = self._client.gather([futures[place] for place in places])
-            for place, result in zip(places, arrived, strict=True):
-                results[place] = result
-                if done is not None:
-                    done(place, result)
-        return [results[place] for place in range(len(futures))]
-
-    def _failed(self, future: Any) -> None:
-        if future.status == "error":
-            raise future.exception()
-        raise _LostError
-
-    def _forget(self, futures: list[Any]) -> None:
-        """What has not begun does not begin: after an error or Ctrl-C nobody waits for it."""
-        waiting = [future for future in futures if not future.done()]
-        if waiting and self._client is not None and self._client.status == "running":
-            with silent(), suppress(Exception):
-                self._client.cancel(waiting, force=True)
+    def holding(self, shared: T) -> Holding[T]:
+        """The workers, each with the same large thing, for tasks that are not all known at the beginning."""
+        return Holding(self, shared)
 
     @contextmanager
-    def _said_of_loss(self) -> Iterator[None]:
+    def said_of_loss(self) -> Iterator[None]:
         """Whatever the loss of a scheduler or of workers looks like, as one sentence."""
         from distributed import KilledWorker
 
@@ -244,43 +194,52 @@ class Engine:
             raise ClusterError(
                 f"the task {str(error.task).partition('-')[0]} ended one worker after another: it takes {why}"
             ) from None
-        except _LostError as error:
+        except LostError as error:
             raise ClusterError(f"cluster {self.address.text}: the connection to the scheduler was lost") from error
 
 
-class _LostError(Exception):
-    """A task was cancelled, but not by us, or the scheduler does not listen."""
+class Holding(Generic[T]):
+    """Workers that each hold the same large thing and do tasks with it, as `execute.Workers` does on this machine.
+
+    It goes through the scratch folder, once, and each worker reads it once.
+    """
+
+    def __init__(self, engine: Engine, shared: T) -> None:
+        self._engine, self._shared = engine, shared
+        self._sent: Sent | None = None
+        self._futures: list[Future[Any]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._sent is not None:
+            self._sent.close()
+
+    def submit(self, task: Callable[[T, Any], R], item: Any) -> Future[R]:
+        """The result of a task, when it is there."""
+        with self._engine.said_of_loss():
+            if self._sent is None:
+                self._sent = self._engine.sent(partial(with_shared, self._shared))
+            self._sent.submit([(task, item)])
+        future: Future[R] = Future()
+        self._futures.append(future)
+        return future
+
+    def ready(self, futures: Collection[Future[R]]) -> set[Future[R]]:
+        """Those that are done, one at least; what went wrong with a task is raised here."""
+        while not (done := {future for future in futures if future.done()}):
+            assert self._sent is not None
+            with self._engine.said_of_loss():
+                for number, result in self._sent.arrived():
+                    self._futures[number].set_result(result)
+        return done
 
 
-@contextmanager
-def _by_wire() -> Iterator[None]:
-    """Something that is said to the scheduler: what goes wrong with that is its loss."""
-    from concurrent.futures import CancelledError
-
-    from distributed.client import ClosedClientError
-    from distributed.comm.core import CommClosedError
-
-    try:
-        yield
-    except (OSError, CommClosedError, CancelledError, ClosedClientError) as error:
-        raise _LostError from error
-
-
-class _Watch:
-    """Gives up when no worker is there for a while."""
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-        self._seen = time.monotonic()
-
-    def look(self) -> None:
-        """Once in a while, when nothing arrives."""
-        if self._client.status not in ("running", "connecting"):
-            raise _LostError
-        if self._client.scheduler_info(n_workers=1)["workers"]:
-            self._seen = time.monotonic()
-        elif time.monotonic() - self._seen > _WITHOUT_WORKERS:
-            raise ClusterError(f"all workers are gone, for {_WITHOUT_WORKERS:.0f} seconds already")
+def with_shared(shared: T, item: tuple[Callable[[T, Any], R], Any]) -> R:
+    """A task with the large thing that a worker holds."""
+    task, own = item
+    return task(shared, own)
 
 
 def _looking() -> Callable[[list[str]], dict[str, Any]]:
@@ -291,40 +250,23 @@ def _looking() -> Callable[[list[str]], dict[str, Any]]:
         import os
         import socket
 
+        def seen(path: str) -> bool:
+            if "://" not in path:
+                return os.path.exists(path)
+            try:
+                files, inner = importlib.import_module("fsspec.core").url_to_fs(path)
+                return bool(files.exists(inner))
+            except Exception:  # each package for places in a network has errors of its own
+                return False
+
         try:
             version = getattr(importlib.import_module("rankveil"), "__version__", "one without a version")
         except ImportError:
             version = None
-        unseen = [path for path in files if not os.path.exists(path)]
+        unseen = [path for path in files if not seen(path)]
         return {"host": socket.gethostname(), "version": version, "unseen": unseen}
 
     return look
-
-
-def _task() -> Callable[[bytes], Any]:
-    """A function that travels by its code, so that a scheduler without rankveil can pass it on."""
-    return lambda task: __import__("rankveil.cluster.tasks", fromlist=["call"]).call(task)
-
-
-def _put(ended: queue.SimpleQueue[int], place: int, _: Any) -> None:
-    ended.put(place)
-
-
-def _taken(ended: queue.SimpleQueue[int]) -> list[int]:
-    """What has arrived, after waiting a little for the first."""
-    try:
-        places = [ended.get(timeout=_LOOK)]
-        while True:
-            places.append(ended.get_nowait())
-    except queue.Empty:
-        return places if "places" in locals() else []
-
-
-def name_of(function: Callable[..., Any]) -> str:
-    """The name of a function, also of one with some arguments bound."""
-    while isinstance(function, partial):
-        function = function.func
-    return getattr(function, "__name__", "task")
 
 
 def _folder(scratch: str | os.PathLike[str] | None) -> str:

@@ -1,28 +1,22 @@
-"""Two Parquet tables of any size: which columns of them are compared, and whether they would fit in memory."""
+"""Two Parquet tables of any size: what was told of them, and whether they would fit in memory."""
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankveil import metadata
 from rankveil.cluster import memory
-from rankveil.columns import EXACT
-from rankveil.errors import FileError, PairError, ParameterError, TableError, listing, suggestion
+from rankveil.errors import FileError, PairError, ParameterError, TableError, suggestion
+from rankveil.partitions import places
 from rankveil.partitions.parquet import Source, check_aligned, survey
 from rankveil.table import UNMASKED_ROLES, Schema, listed
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-Array = NDArray[np.float64]
-
-_ENDING = ".parquet"
 _IN_MEMORY = 120
 """Bytes that a cell of either table takes at most while all measures are computed in memory, as measured."""
 
@@ -34,48 +28,42 @@ _OF_FREE = 0.8
 
 
 @dataclass(frozen=True)
-class Checked(Source):
-    """A source whose numbers are looked at as they are read: one that is missing or infinite has no place here."""
+class Given:
+    """An original and a masked table, and what was told of their columns and of how their records correspond."""
 
-    long: frozenset[str] = frozenset()
-    """Columns of whole numbers that may be longer than floating-point numbers are exact."""
-
-    def read(self, columns: Sequence[str], start: int, stop: int) -> list[Array]:
-        """As a source does; a value that is no finite number is an error."""
-        found = super().read(columns, start, stop)
-        for name, values in zip(columns, found, strict=True):
-            good = np.abs(values) < EXACT if name in self.long else np.isfinite(values)
-            if not good.all():
-                row = int(np.flatnonzero(~good)[0])
-                what = "missing values" if np.isnan(values[row]) else "infinite values"
-                raise TableError(
-                    f"{self.path}: column {name}: {'whole numbers beyond 2^53' if name in self.long else what} (the "
-                    f"first in row {start + row + 1}), which a cluster does not measure; leave it out with --columns"
-                )
-        return found
-
-
-@dataclass(frozen=True)
-class Tables:
-    """An original and a masked table, row by row the same subjects, and the columns that are compared."""
-
-    original: Checked
-    masked: Checked
-    names: tuple[str, ...]
-    notes: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.original)
+    original: Source
+    masked: Source
+    columns: tuple[str, ...] | None = None
+    schema: Schema = field(default_factory=Schema)
+    key: str | None = None
+    mapping: bool = True
 
     @property
     def files(self) -> list[str]:
         """All files of both."""
         return [file.path for source in (self.original, self.masked) for file in source.files]
 
+    @property
+    def width(self) -> int:
+        """How many columns are compared at most."""
+        names = self.original.names if self.columns is None else self.columns
+        return len([name for name in names if (self.schema.roles or {}).get(name) not in UNMASKED_ROLES])
+
     def identity(self) -> dict[str, Any]:
-        """What tells these tables from others without a look into them: places, sizes and times of their files."""
-        found = [(path, os.stat(path)) for path in self.files]
-        return {"files": [(path, each.st_size, each.st_mtime_ns) for path, each in found], "columns": self.names}
+        """What tells this task from others without a look into the tables."""
+        declared = hashlib.sha256(pickle.dumps((self.schema, self.columns, self.key, self.mapping))).hexdigest()
+        return {"files": [(path, *places.stamp(path)) for path in self.files], "declared": declared}
+
+    def check(self) -> None:
+        """Refuse tables that cannot be compared, as far as the footers tell."""
+        for source in (self.original, self.masked):
+            for name in self.columns or ():
+                if name not in source.names:
+                    raise TableError(f"{source.path} has no column {name}{suggestion(name, source.names)}")
+        if len(self.original) == 0:
+            raise TableError(f"{self.original.path}: the table has no records")
+        if self.mapping and self.key is None:
+            check_aligned(self.original, self.masked, ())
 
 
 def is_parquet(path: object) -> bool:
@@ -83,135 +71,45 @@ def is_parquet(path: object) -> bool:
     if not isinstance(path, str | os.PathLike):
         return False
     name = os.fspath(path)
-    if not isinstance(name, str) or "://" in name:
+    if not isinstance(name, str) or ("://" in name and not places.is_address(name)):
         return False
-    return name.lower().endswith(_ENDING) or (
-        os.path.isdir(name) and any(entry.lower().endswith(_ENDING) for entry in os.listdir(name))
-    )
+    return name.lower().endswith(places.ENDING) or (places.is_folder(name) and bool(places.parquet_files(name)))
 
 
-def open_tables(
+def given_tables(
     original: str | os.PathLike[str],
     masked: str | os.PathLike[str],
     *,
     columns: Sequence[str] | None = None,
     schema: Schema | None = None,
-) -> Tables:
-    """Both tables by their footers; those that cannot be compared row by row are refused."""
-    for path in (original, masked):
-        if isinstance(path, str | os.PathLike) and "://" not in os.fspath(path) and not os.path.exists(path):
+    key: str | None = None,
+    mapping: bool = True,
+) -> Given:
+    """Both tables by their footers, and what was told of them."""
+    _check_parquet(original, masked)
+    if key is not None and not mapping:
+        raise PairError("give one of key, secret and no mapping: they contradict each other")
+    first, second = (survey(places.absolute(path)) for path in (original, masked))
+    schema = schema or Schema()
+    schema.check(first.names)
+    made = Given(first, second, None if columns is None else listed(columns), schema, key, mapping)
+    made.check()
+    return made
+
+
+def _check_parquet(*paths: str | os.PathLike[str]) -> None:
+    for path in paths:
+        if isinstance(path, str | os.PathLike) and not _may_be(os.fspath(path)):
             raise FileError(f"{path}: there is no such file or folder")
         if not is_parquet(path):
             raise ParameterError(
                 f"{path}: on a cluster tables are Parquet files or folders of them, given by their paths"
             )
-    (first, fields_x), (second, fields_y) = map(_opened, (original, masked))
-    schema = schema or Schema()
-    schema.check(first.names)
-    _refuse_declarations(schema)
-    left_x = _left_out(first, fields_x, schema)
-    left_y = _left_out(second, fields_y, schema.only(second.names))
-    notes: list[str] = []
-    names = _chosen(first, second, columns, left_x, left_y, notes)
-    check_aligned(first, second, names)
-    if len(first) == 0:
-        raise TableError(f"{first.path}: the table has no records")
-    return Tables(first, second, names, tuple(notes))
 
 
-def _opened(path: str | os.PathLike[str]) -> tuple[Checked, pa.Schema]:
-    """A table by its footers, and the types of its columns."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    source = survey(os.path.abspath(os.fspath(path)))
-    fields = pq.read_schema(source.files[0].path)
-    long = frozenset(field.name for field in fields if field.type in (pa.int64(), pa.uint64()))
-    return Checked(source.path, source.files, source.names, source.gaps, long), fields
-
-
-def _refuse_declarations(schema: Schema) -> None:
-    """What people can declare of columns and a cluster does not heed yet is refused, not passed over."""
-    for what, given in (
-        ("missing markers", schema.missing),
-        ("orders of levels", schema.levels),
-        ("hierarchies", schema.hierarchies),
-        ("weights", schema.with_role("weight")),
-    ):
-        if given:
-            raise ParameterError(f"{what} are not for tables on a cluster yet; leave them out")
-
-
-def _left_out(source: Source, fields: pa.Schema, schema: Schema) -> dict[str, str]:
-    """Columns that are not compared, and why."""
-    found = {}
-    for name in source.names:
-        why = _why_not(fields.field(name), (schema.kinds or {}).get(name))
-        role = (schema.roles or {}).get(name)
-        if role in UNMASKED_ROLES:
-            why = f"role {role}"
-        elif not why and name in source.gaps:
-            why = "missing cells"
-        if why:
-            found[name] = why
-    return found
-
-
-def _why_not(field: pa.Field, kind: str | None) -> str:
-    import pyarrow as pa
-
-    if not (pa.types.is_floating(field.type) or pa.types.is_integer(field.type)):
-        return str(field.type)
-    if kind == "nominal":
-        return "nominal"
-    described = metadata.read(field)
-    if kind is None and described is not None:
-        if described.level == "nominal" or (described.level == "" and described.labels):
-            return "values with labels"
-        if described.has_missing_codes:
-            return "codes for missing cells"
-    return ""
-
-
-def _chosen(
-    original: Source,
-    masked: Source,
-    columns: Sequence[str] | None,
-    left_x: Mapping[str, str],
-    left_y: Mapping[str, str],
-    notes: list[str],
-) -> tuple[str, ...]:
-    """The columns to compare: the chosen ones, or all of numbers."""
-    if columns is not None:
-        names = listed(columns)
-        for name in names:
-            for source, left in ((original, left_x), (masked, left_y)):
-                if name not in source.names:
-                    raise TableError(f"{source.path} has no column {name}{suggestion(name, source.names)}")
-                if name in left and left[name] != "role identifier":
-                    raise TableError(
-                        f"{source.path}: column {name} ({left[name]}) is not one that a cluster measures; leave it out"
-                    )
-        if len(set(names)) < len(names):
-            raise TableError(f"column {next(name for name in names if names.count(name) > 1)} is named twice")
-    else:
-        usable = [name for name in original.names if name not in left_x]
-        lost = [name for name in usable if name not in masked.names]
-        new = [name for name in masked.names if name not in original.names and name not in left_y]
-        for where, gone in (("masked", lost), ("original", new)):
-            if gone:
-                raise PairError(
-                    f"the tables have different columns: the {where} one has no {listing(gone)}; "
-                    "name the columns to compare with --columns"
-                )
-        names = tuple(name for name in usable if name not in left_y)
-    if not names:
-        raise TableError("no usable column is left to compare: on a cluster these are columns of numbers without gaps")
-    others = {name: left_x.get(name) or left_y.get(name) for name in original.names if name not in names}
-    if others:
-        told = listing((f"{name} ({why})" if why else name for name, why in others.items()), most=10)
-        notes.append(f"not compared: {told}")
-    return names
+def _may_be(path: str) -> bool:
+    """Whether there is something; of what is no path of files, others tell."""
+    return ("://" in path and not places.is_address(path)) or places.exists(path)
 
 
 def needed_in_memory(original: Source, masked: Source) -> int:
@@ -223,7 +121,7 @@ def needed_in_memory(original: Source, masked: Source) -> int:
 def too_large(original: object, masked: object) -> str | None:
     """What to say when two Parquet tables do not fit in memory; None when they do, or cannot be told."""
     paths = [os.fspath(path) for path in (original, masked) if isinstance(path, str | os.PathLike)]
-    if len(paths) < 2 or not all(is_parquet(path) and os.path.exists(path) for path in paths):
+    if len(paths) < 2 or not all(is_parquet(path) and places.exists(path) for path in paths):
         return None
     need = needed_in_memory(*map(survey, paths))
     free = memory.available()

@@ -22,7 +22,7 @@ def call(task: bytes) -> Any:
     return _function(path)(item)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=2)  # few, as a function may hold a whole table
 def _function(path: str) -> Callable[[Any], Any]:
     try:
         with open(path, "rb") as file:

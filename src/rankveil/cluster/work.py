@@ -18,7 +18,8 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from rankveil._version import __version__
-from rankveil.cluster.engine import Engine, name_of
+from rankveil.cluster.engine import Engine
+from rankveil.cluster.sending import name_of
 from rankveil.errors import ClusterError, FileError, ParameterError
 from rankveil.partitions.scratch import Scratch
 
@@ -27,6 +28,15 @@ R = TypeVar("R")
 
 Progress = Callable[[int, int], None]
 """Called with how much is done and how much there is."""
+
+RANKING = (
+    ("sort_partition", 8.0),
+    ("rank_part", 3.0),
+    ("settle_part", 1.0),
+    ("reverse_part", 1.0),
+    ("return_ranks", 3.0),
+)
+"""How much work the lists of tasks are that some columns at a time need, beside each other."""
 
 _JOURNAL, _LOCK = "journal", "lock"
 _SCHEMA = "rankveil/cluster-journal/1"

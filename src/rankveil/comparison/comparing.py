@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rankveil.catalogue import get_measure
 from rankveil.comparison.contestant import Asked, Contestant, contender_of, job_of, measure_places, run_tasks
 from rankveil.comparison.level import at_level
+from rankveil.comparison.reach import OF_RISK, OF_UTILITY, why_not_applicable
 from rankveil.comparison.result import Comparison, Contender, Place
 from rankveil.comparison.running import Journal, Progress, Runner
 from rankveil.comparison.study import CLAIMS, Study, Task
 from rankveil.errors import ParameterError, listing, suggestion
+from rankveil.execute import Pool, Workers, cores
 from rankveil.manifest import fingerprint
 from rankveil.measuring import Settings
 from rankveil.people.chance import DRAWS
 from rankveil.plans import Plan
 from rankveil.seeds import Seed
 from rankveil.table import Table, listed
+
+if TYPE_CHECKING:
+    from rankveil.cluster.engine import Engine
 
 TARGETS = ("risk", "utility", "claims", "level")
 UTILITY = ("emd", "propensity", "um")
@@ -47,6 +54,9 @@ def compare(
     state: str | Path | None = None,
     resume: bool = False,
     progress: Progress | None = None,
+    cluster: str | Engine | None = None,
+    scratch: str | os.PathLike[str] | None = None,
+    memory: str | int | None = None,
     **declared: Any,
 ) -> Comparison:
     """Which method serves these data best, all at the same risk: `at={"risk": 0.45}`.
@@ -55,12 +65,17 @@ def compare(
     or `level` (the permutation level that each attribute is tuned to); `sweep` gives the whole map of risk and utility
     instead. `parameters` fixes parameters of methods, `settings` those of measures. `state` names a file that keeps
     finished work, so that a stopped comparison can be taken up again with `resume`.
+
+    Maskings are made and measured by so many `workers` of this machine, or by those of a `cluster`: "local:4", or the
+    address of a Dask scheduler, such as "tcp://host:8786". The table goes to them once, through the folder `scratch`
+    that all of them see; `memory` is what local ones may use together. The answers are the same.
     """
     table = Table.of(original, **declared)
     wanted = _wanted(at, sweep=sweep, replicates=replicates, points=points)
     utilities = tuple(dict.fromkeys(listed(utility)))
-    for name in (risk, *utilities):
-        get_measure(name)
+    _check_family(risk, "risk", OF_RISK)
+    for name in utilities:
+        _check_family(name, "utility", OF_UTILITY)
     if "utility" in wanted and not utilities:
         raise ParameterError("a comparison at equal utility needs the utility's name")
     study = Study(table, table.usable(columns), seed=Seed.of(seed), settings=settings, target=target, draws=draws)
@@ -75,16 +90,52 @@ def compare(
             raise ParameterError(f"parameters are given for {name}, which is not compared")
     journal = Journal(None if state is None else Path(state), of=_of(study), resume=resume)
     asked = Asked(wanted, risk, utilities, points=points)
-    with Runner(study, journal, workers=workers, progress=progress) as runner:
+    with (
+        _pool(study, workers=workers, cluster=cluster, scratch=scratch, memory=memory) as (pool, said),
+        Runner(study, journal, pool=pool, progress=progress) as runner,
+    ):
         made = _compare(contestants, asked, runner)
     made.replicates = replicates
+    made.notes += said
     if resume and not journal.found:
         made.notes.append("there was no state to take up: everything was computed anew")
     return made
 
 
-def _compare(contestants: Sequence[Contestant], asked: Asked, runner: Runner) -> Comparison:
+@contextmanager
+def _pool(
+    study: Study,
+    *,
+    workers: int | None,
+    cluster: str | Engine | None,
+    scratch: str | os.PathLike[str] | None,
+    memory: str | int | None,
+) -> Iterator[tuple[Pool[Study], list[str]]]:
+    """Who does the tasks, and what is to be said about that."""
+    if cluster is None:
+        yield Workers(study, count=workers or cores()), []
+        return
+    from rankveil.cluster.places import engine_at
+
+    if workers is not None:
+        raise ParameterError("workers are those of this machine; on a cluster there are as many as it has")
+    with engine_at(cluster, memory=memory, scratch=scratch) as engine:
+        yield engine.holding(study), [*engine.notes, f"computed on the cluster {engine.address.text}"]
+
+
+def _check_family(name: str, what: str, families: Sequence[str]) -> None:
+    """A measure in a role that is not its own would turn the search or the ranking round."""
+    family = get_measure(name).family
+    if family not in families:
+        raise ParameterError(
+            f"{what} must be a measure of {' or '.join(families)}, and {name} is one of {family}; see rankveil measures"
+        )
+
+
+def _compare(everybody: Sequence[Contestant], asked: Asked, runner: Runner) -> Comparison:
     study = runner.study
+    why = {one.method.id: why_not_applicable(one, study, asked) for one in everybody}
+    contestants = [one for one in everybody if why[one.method.id] is None]
     if "level" in asked.at:
         methods = at_level(contestants, asked, runner)
     else:
@@ -93,6 +144,12 @@ def _compare(contestants: Sequence[Contestant], asked: Asked, runner: Runner) ->
         methods = [contender_of(one, found[one.method.id], asked, runner) for one in contestants]
         if asked.at:
             measure_places(contestants, methods, asked, runner)
+    methods += [
+        Contender(name, False, None, None, 0, note=reason, applicable=False)
+        for name, reason in why.items()
+        if reason is not None
+    ]
+    methods.sort(key=lambda one: list(why).index(one.id))
     made = Comparison(
         dict(asked.at),
         asked.risk,

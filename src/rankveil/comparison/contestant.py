@@ -14,7 +14,7 @@ from rankveil.comparison.result import Contender, Place, Spread
 from rankveil.comparison.running import Job, Runner
 from rankveil.comparison.search import Found, Point, Scale
 from rankveil.comparison.study import CLAIMS, Result, Study, Task
-from rankveil.errors import ParameterError, RankveilError
+from rankveil.errors import ParameterError
 from rankveil.moments import of_replicates
 from rankveil.plans import Plan, Step
 
@@ -87,13 +87,14 @@ class Contestant:
     def _step(self) -> Step:
         return self.plan(self.scale.start if self.scale else 0.0).steps[0]
 
+    def masked(self, study: Study) -> tuple[str, ...]:
+        """The columns that the method masks; an error says why it can mask none."""
+        return masking.columns_of(self._step, study.table)
+
     def masks(self, study: Study) -> tuple[str, ...]:
-        """The columns of the study that the method masks; all of them where it can mask none, which its tasks say."""
-        try:
-            chosen = masking.columns_of(self._step, study.table)
-        except RankveilError:
-            return study.names
-        return tuple(name for name in study.names if name in chosen)
+        """Those of the study's columns that the method masks."""
+        masked = set(self.masked(study))
+        return tuple(name for name in study.names if name in masked)
 
     def parameters(self, strength: float, *, study: bool = False) -> dict[str, Any]:
         """The parameters at a strength."""
@@ -120,7 +121,7 @@ def _most(method: Method, study: Study) -> int:
 
 def job_of(one: Contestant, asked: Asked) -> Job:
     """The search of a method."""
-    everything = asked.all if not asked.at else (asked.measure,)
+    everything = _sought(asked)
     if one.scale is None:
         finding = search.alone()
     elif not asked.at:
@@ -143,9 +144,12 @@ def job_of(one: Contestant, asked: Asked) -> Job:
     return Job(one.method.id, finding, lambda strength: one.tasks(strength, everything), point)
 
 
-def contender_of(one: Contestant, found: Found, asked: Asked, runner: Runner) -> Contender:
-    """A method with what its search found."""
-    made = Contender(one.method.id, found.reached, None, found.attainable, len(found.points))
+def contender_of(
+    one: Contestant, found: Found, asked: Asked, runner: Runner, *, sought: tuple[str, ...] = ()
+) -> Contender:
+    """A method with what its search found; `sought` is what its tasks were asked for, unless the target itself."""
+    left = tuple(name for name in runner.study.names if name not in one.masks(runner.study))
+    made = Contender(one.method.id, found.reached, None, found.attainable, len(found.points), passed_through=left)
     if not asked.at:
         made.points = [
             place_of(one, point.strength, runner.results(one.tasks(point.strength, asked.all)), asked.all)
@@ -167,7 +171,7 @@ def contender_of(one: Contestant, found: Found, asked: Asked, runner: Runner) ->
             f"{next(iter(asked.at.values())):g} that it can give"
         )
     if not found.points:
-        made.note = _why_not(one, asked, runner)
+        made.note = _why_not(one, sought or _sought(asked), runner)
     elif not made.reached and asked.at:
         low, high = found.attainable or (0.0, 0.0)
         made.note = f"it attains {asked.measure} from {low:.4g} to {high:.4g}, not {next(iter(asked.at.values())):g}"
@@ -182,11 +186,15 @@ def _off(attained: float | None, asked: Asked) -> bool:
     return abs(attained - wanted) > 0.02 * abs(wanted)
 
 
-def _why_not(one: Contestant, asked: Asked, runner: Runner) -> str:
+def _sought(asked: Asked) -> tuple[str, ...]:
+    """What the tasks of a search are asked for."""
+    return (asked.measure,) if asked.at else asked.all
+
+
+def _why_not(one: Contestant, sought: Sequence[str], runner: Runner) -> str:
     """Why a method could not be evaluated at all."""
     start = one.scale.start if one.scale else 0.0
-    everything = asked.all if not asked.at else (asked.measure,)
-    for result in runner.results(one.tasks(start, everything)):
+    for result in runner.results(one.tasks(start, sought)):
         if result.error:
             return result.error
         for name, why in result.without.items():

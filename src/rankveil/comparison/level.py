@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -34,7 +35,7 @@ def at_level(contestants: Sequence[Contestant], asked: Asked, runner: Runner) ->
     jobs: list[Job] = []
     for one in contestants:
         own = [_job(one, name, asked.at["level"]) for name in names[one.method.id]] if _own_strengths(one) else []
-        jobs += own or [job_of(one, asked)]
+        jobs += own or [_mean_job(one, names[one.method.id], asked)]
     found = runner.run(jobs, expected=sum(10 * one.replicates * len(names[one.method.id]) for one in contestants))
     made = []
     for one in contestants:
@@ -42,7 +43,7 @@ def at_level(contestants: Sequence[Contestant], asked: Asked, runner: Runner) ->
             own_found = {name: found[f"{one.method.id}.{name}"] for name in names[one.method.id]}
             made.append(_levelled(one, own_found, asked, runner))
             continue
-        contender = contender_of(one, found[one.method.id], asked, runner)
+        contender = contender_of(one, found[one.method.id], asked, runner, sought=(LEVELS,))
         measure_places([one], [contender], asked, runner)
         told = "one strength for all attributes: the mean level is tuned" if one.scale else "it has no strength to tune"
         contender.note = contender.note or told
@@ -75,6 +76,25 @@ def _job(one: Contestant, name: str, level: float) -> Job:
     return Job(f"{one.method.id}.{name}", search.for_value(level, one.scale), tasks, point)
 
 
+def _mean_job(one: Contestant, names: Sequence[str], asked: Asked) -> Job:
+    """The search for one strength by the mean level of the attributes that the method masks."""
+
+    def point(strength: float, results: Sequence[Result]) -> Point | None:
+        levels = [result.values[LEVELS] for result in results if LEVELS in result.values]
+        if len(levels) < len(results):
+            return None
+        mean, _, error = of_replicates([_mean(each, names) for each in levels])
+        return Point(strength, mean, error)
+
+    return replace(job_of(one, asked), tasks=lambda strength: one.tasks(strength, (LEVELS,)), point=point)
+
+
+def _mean(levels: Mapping[str, float], names: Sequence[str]) -> float:
+    """The mean level of some attributes; one that cannot be ranked has none."""
+    known = [levels[name] for name in names if name in levels]
+    return math.fsum(known) / len(known) if known else 0.0
+
+
 def _levelled(one: Contestant, own: Mapping[str, Found], asked: Asked, runner: Runner) -> Contender:
     """A method whose attributes have their own strengths, all masked together and measured."""
     evaluations = max(len(each.points) for each in own.values())
@@ -102,10 +122,11 @@ def _levelled(one: Contestant, own: Mapping[str, Found], asked: Asked, runner: R
     return Contender(
         one.method.id,
         not off,
-        place.values[LEVEL].mean if LEVEL in place.values else None,
+        _mean(levels, list(own)),
         (max(low for low, _ in seen), min(high for _, high in seen)),
         evaluations,
         Place(plan(one.fixed), {**one.fixed, strength: strengths}, place.values, place.without, place.notes),
         attributes={name: {"strength": strengths[name], "level": levels[name]} for name in own},
+        passed_through=tuple(name for name in runner.study.names if name not in own),
         note=f"these attributes do not come to that level: {', '.join(off)}" if off else None,
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rankveil.catalogue import get_measure, get_method
-from rankveil.errors import ParameterError
+from rankveil.errors import ParameterError, listing
 from rankveil.plans import Plan
 from rankveil.report.look import number
 
@@ -72,6 +72,10 @@ class Contender:
     points: Sequence[Place] = ()
     rank: int | None = None
     note: str | None = None
+    applicable: bool = True
+    """Whether it masks something that the comparison looks at; if not, the note says why."""
+    passed_through: Sequence[str] = ()
+    """Columns of the comparison that it leaves as they are."""
     attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """For an equal level: strength and level of each attribute."""
 
@@ -83,6 +87,8 @@ class Contender:
             "attained": self.attained,
             "attainable": None if self.attainable is None else list(self.attainable),
             "reached": self.reached,
+            "applicable": self.applicable,
+            "passed_through": list(self.passed_through),
             "evaluations": self.evaluations,
             "utility": {},
             "rank": self.rank,
@@ -177,11 +183,15 @@ class Comparison:
     def recommendation(self) -> str:
         """Which method, which strength, what it gains over the next, and what the intruder can claim against it."""
         best, by = self.best, self.ranked_by
+        if not any(one.applicable for one in self.methods):
+            return "No method applies to these columns and measures: see why, and choose other methods or columns."
         if not self.at:
             return self._of_the_map()
         if best is None or best.place is None or by is None:
             return "No method reached the target: see which range each can attain, and choose a target inside one."
         said = [f"Take {_named(best)}: {self._why(best, by)}."]
+        if best.passed_through:
+            said.append(f"It leaves as they are: {listing(best.passed_through, most=10)}.")
         if best.place.claims is not None:
             most = max(best.place.claims)
             if most == 0:

@@ -1,11 +1,11 @@
-"""Many searches on the cores of a machine: tasks go out as searches ask, results come back, a journal keeps them."""
+"""Many searches on several workers: tasks go out as searches ask, results come back, a journal keeps them."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any, Self
 from rankveil.comparison.search import Found, Point, Search
 from rankveil.comparison.study import Result, Study, Task, measure
 from rankveil.errors import FileError, ParameterError
-from rankveil.execute import Workers, cores
+from rankveil.execute import Pool
 
 JOURNAL_SCHEMA = "rankveil/compare-state/1"
 
@@ -112,9 +112,9 @@ class Job:
 class Runner:
     """One set of workers for all searches of a comparison, and the journal of what they did."""
 
-    def __init__(self, study: Study, journal: Journal, *, workers: int | None, progress: Progress | None) -> None:
+    def __init__(self, study: Study, journal: Journal, *, pool: Pool[Study], progress: Progress | None) -> None:
         self.study, self.journal = study, journal
-        self._pool = Workers(study, count=workers or cores())
+        self._pool = pool
         self._progress = progress
         self._done: set[str] = set()
         """The tasks that were asked for and have their result, also those of an earlier run."""
@@ -163,8 +163,7 @@ class Runner:
         return not missing
 
     def _receive(self, waiting: dict[Future[Result], str]) -> None:
-        ready, _ = wait(waiting, return_when=FIRST_COMPLETED)
-        for future in ready:
+        for future in self._pool.ready(waiting):
             key = waiting.pop(future)
             self.journal.add(key, future.result())
             self._tell({key}, waiting)

@@ -16,7 +16,7 @@ from rankveil.categories import Categories
 from rankveil.errors import NotApplicableError, RankveilError, TableError
 from rankveil.matching import Known, known_of, masked_places, matrix
 from rankveil.measuring import Measuring, Settings
-from rankveil.pairing import Mapping_, Pair, Rows
+from rankveil.pairs import Mapping_, Pair, Rows
 from rankveil.people.intruder import attack_pair
 from rankveil.plans import Plan
 from rankveil.seeds import Seed
@@ -161,7 +161,7 @@ def coded(table: Table, applied: masking.Applied, name: str) -> tuple[Array | No
             raise TableError(f"column {name}: its masked values are labels that cannot be compared with its values")
         numbers = [places[label] for label in labels]
     there = np.nan_to_num(values).astype(np.intp)
-    return np.where(np.isnan(values), np.nan, np.array(numbers)[there]), shared
+    return np.where(np.isnan(values), values, np.array(numbers)[there]), shared
 
 
 def _known(table: Table, known: Known, applied: masking.Applied) -> Known:
@@ -176,6 +176,7 @@ def _known(table: Table, known: Known, applied: masking.Applied) -> Known:
         return made
 
     survey = known.survey if known.survey is None else _taken(known.survey, applied.order)
+    survey = next(iter(applied.weights.values()), survey)
     return Known(told(known.quasi), told(known.confidential), survey, known.kinds)
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import unquote
 
-from rankveil.errors import FileError, FormatError, listing, suggestion
+from rankveil.errors import FileError, FormatError, RankveilError, listing, suggestion
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,6 +59,92 @@ class Address:
     def table(self) -> str:
         """The table as it was named, without quotes."""
         return self.name if self.schema is None else f"{self.schema}.{self.name}"
+
+
+class FileReplacement(ABC):
+    """A table of a database file, written anew inside a transaction that nobody sees before its end."""
+
+    BESIDE: ClassVar[tuple[str, ...]]
+    """What the names of files that the database keeps beside its own end with."""
+
+    def __init__(self, data: pa.Table, address: Address) -> None:
+        self.committed = False
+        self.notes: tuple[str, ...] = ()
+        self._data = plain(data)
+        self._address = address
+        self._connection: Any = None
+        self._fresh = False
+
+    @abstractmethod
+    def _connect(self) -> Any:
+        """A connection that can write."""
+
+    @abstractmethod
+    def _fill(self) -> None:
+        """Write all rows in a transaction, and leave that open."""
+
+    @abstractmethod
+    def _said(self) -> AbstractContextManager[None]:
+        """Turn the database's refusal to write into one sentence."""
+
+    def prepare(self) -> None:
+        """Write all rows."""
+        with self._said():
+            checked_names(self._data.column_names, folds=True)
+            self._fresh = not os.path.exists(self._address.file)  # from before: Ctrl-C strikes as soon as it is made
+            self._connection = self._connect()
+            self._fill()
+
+    def commit(self) -> None:
+        """Make it last."""
+        try:
+            with self._said():
+                self._connection.execute("COMMIT")
+            self.committed = True
+        except FileError:  # on a full disk the database has rolled back by itself
+            raise
+        except BaseException:  # Ctrl-C, before the commit or after it
+            self.committed = not self._rolled_back()
+            raise
+        self._connection.close()
+
+    def abandon(self) -> None:
+        """Leave everything as it was."""
+        if self._connection is not None:
+            self._rolled_back()
+            self._connection.close()
+        if self._fresh:
+            file = os.path.realpath(self._address.file)  # a link to it stays
+            for name in (file, *(f"{file}{ending}" for ending in self.BESIDE)):
+                with suppress(OSError):
+                    os.unlink(name)
+
+    def _rolled_back(self) -> bool:
+        """End the transaction without effect; False when there was none any more."""
+        try:
+            self._connection.execute("ROLLBACK")
+        except Exception:  # each database has its own error for this
+            return False
+        return True
+
+
+@contextmanager
+def said_of(
+    address: Address,
+    *,
+    deed: str,
+    refusals: type[Exception] | tuple[type[Exception], ...],
+    told: Callable[[Address, Any, str], FileError],
+) -> Iterator[None]:
+    """Turn a database's refusal into one sentence about the table, without anything of the data."""
+    try:
+        yield
+    except RankveilError as error:
+        if str(error).startswith(address.shown):
+            raise
+        raise type(error)(f"{address.shown}: {error}") from error
+    except refusals as error:
+        raise told(address, error, deed) from error
 
 
 def is_address(path: str) -> bool:

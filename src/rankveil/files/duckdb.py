@@ -6,11 +6,12 @@ No extension is ever fetched or loaded.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from rankveil.errors import FileError, FormatError, RankveilError, listing
+from rankveil.errors import FileError, FormatError, listing
 from rankveil.files import databases
 from rankveil.files.databases import Address, quoted
 from rankveil.files.dialect import Loaded
@@ -35,6 +36,10 @@ _PLAIN = (
 
 _LONG_NUMBERS = ("HUGEINT", "UHUGEINT", "BIGNUM", "VARINT")
 _ROWS = "rankveil_rows"
+_INTERRUPTED = "Query interrupted"
+"""What DuckDB makes of Ctrl-C in the middle of a statement."""
+
+_NOT_WRITTEN = re.compile(r'Could not write file "[^"]*": (.+)')
 
 
 def load(path: str, *, separator: str | None = None, decimal: str | None = None, encoding: str | None = None) -> Loaded:
@@ -88,57 +93,29 @@ def same_table(a: str, b: str) -> bool:
         return bool(_sources(connection, first) & _sources(connection, second))
 
 
-class Replacement:
+class Replacement(databases.FileReplacement):
     """A table written anew inside a transaction that nobody sees before its end."""
 
-    def __init__(self, data: pa.Table, address: Address) -> None:
-        self.committed = False
-        self.notes: tuple[str, ...] = ()
-        self._data = databases.plain(data)
-        self._address = address
-        self._connection: duckdb.DuckDBPyConnection | None = None
-        self._fresh = not os.path.exists(address.file)
+    BESIDE = (".wal",)
 
-    def prepare(self) -> None:
-        """Write all rows."""
-        with _said_of(self._address, deed="written"):
-            databases.checked_names(self._data.column_names, folds=True)
-            data = _storable(self._data)
-            self._connection = connection = _connect(self._address, write=True)
-            connection.execute("BEGIN")
-            schema, found = _replaced(connection, self._address)
-            if found is not None:
-                self._note_lost(connection, schema, found)
-                connection.execute(f"DROP TABLE {_sql_name(connection, schema, found)}")
-            connection.register(_ROWS, data)
-            table = _sql_name(connection, schema, self._address.name)
-            # one statement, which takes the rows batch by batch and gives the columns their types
-            connection.execute(f"CREATE TABLE {table} AS SELECT * FROM temp.{_ROWS}")
-            connection.unregister(_ROWS)
+    def _connect(self) -> duckdb.DuckDBPyConnection:
+        return _connect(self._address, write=True)
 
-    def commit(self) -> None:
-        """Make it last."""
-        assert self._connection is not None
-        try:
-            with _said_of(self._address, deed="written"):
-                self._connection.execute("COMMIT")
-            self.committed = True
-        except FileError:  # on a full disk the database has rolled back by itself
-            raise
-        except BaseException:  # Ctrl-C, before the commit or after it
-            self.committed = not _rolled_back(self._connection)
-            raise
-        self._connection.close()
+    def _said(self) -> AbstractContextManager[None]:
+        return _said_of(self._address, deed="written")
 
-    def abandon(self) -> None:
-        """Leave everything as it was."""
-        if self._connection is not None:
-            _rolled_back(self._connection)
-            self._connection.close()
-            if self._fresh:
-                for file in (self._address.file, f"{self._address.file}.wal"):
-                    with suppress(OSError):
-                        os.unlink(file)
+    def _fill(self) -> None:
+        connection, data = self._connection, _storable(self._data)
+        connection.execute("BEGIN")
+        schema, found = _replaced(connection, self._address)
+        if found is not None:
+            self._note_lost(connection, schema, found)
+            connection.execute(f"DROP TABLE {_sql_name(connection, schema, found)}")
+        connection.register(_ROWS, data)
+        table = _sql_name(connection, schema, self._address.name)
+        # one statement, which takes the rows batch by batch and gives the columns their types
+        connection.execute(f"CREATE TABLE {table} AS SELECT * FROM temp.{_ROWS}")
+        connection.unregister(_ROWS)
 
     def _note_lost(self, connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> None:
         wanted = "FROM duckdb_indexes() WHERE database_name = current_database() AND schema_name = ? AND table_name = ?"
@@ -274,17 +251,6 @@ def _storable(data: pa.Table) -> pa.Table:
     return data
 
 
-def _rolled_back(connection: duckdb.DuckDBPyConnection) -> bool:
-    """End the transaction without effect; False when there was none any more."""
-    import duckdb
-
-    try:
-        connection.execute("ROLLBACK")
-    except duckdb.Error:
-        return False
-    return True
-
-
 def _refuse_protected(address: Address) -> None:
     if not os.access(address.file, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
         raise FileError(f"{address.shown}: is write-protected; give another name or allow writing")
@@ -295,13 +261,12 @@ def _said_of(address: Address, *, deed: str) -> Iterator[None]:
     """Turn DuckDB's refusal into one sentence, without anything of the data."""
     library = _library(address)
     try:
-        yield
-    except RankveilError as error:
-        if str(error).startswith(address.shown):
-            raise
-        raise type(error)(f"{address.shown}: {error}") from error
-    except library.Error as error:
-        raise _told(address, error, deed) from error
+        with databases.said_of(address, deed=deed, refusals=library.Error, told=_told):
+            yield
+    except RuntimeError as error:
+        if str(error) == _INTERRUPTED:
+            raise KeyboardInterrupt from error
+        raise
 
 
 def _told(address: Address, error: Exception, deed: str) -> FileError:
@@ -314,6 +279,8 @@ def _told(address: Address, error: Exception, deed: str) -> FileError:
         return FileError(f"{address.shown}: is open elsewhere in this program; close it there first")
     if "read-only" in text:
         return FileError(f"{address.shown}: is write-protected; give another name or allow writing")
+    if unwritten := _NOT_WRITTEN.search(text):  # a full disk, told of the file itself or of the commit
+        return FileError(f"{address.shown}: cannot be {deed}: {unwritten[1][:1].lower()}{unwritten[1][1:]}")
     if kind in ("IOException", "CatalogException", "DependencyException", "PermissionException"):
         reason = text.partition("Error: ")[2] or text
         return FileError(f"{address.shown}: cannot be {deed}: {reason[:1].lower()}{reason[1:]}")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import io
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -63,6 +65,17 @@ def write(data: pa.Table, handle: BinaryIO) -> None:
     book = openpyxl.Workbook(write_only=True)
     book.properties.creator = "rankveil"
     sheet = book.create_sheet(_title(data.schema))
+    whole = io.BytesIO()  # the library would go on writing to a handle that is closed when the disk is full
+    try:
+        _fill(sheet, data, columns)
+        book.save(whole)
+    finally:
+        _tidy(sheet)
+    handle.write(whole.getbuffer())
+
+
+def _fill(sheet: Any, data: pa.Table, columns: list[pa.Array]) -> None:
+    """The names and the rows."""
     makers = [_maker(sheet, array, metadata.read(about)) for array, about in zip(columns, data.schema, strict=True)]
     as_text = _text_maker(sheet, mixed=False)
     sheet.append([as_text(name) for name in _checked_names(data.column_names)])
@@ -75,7 +88,20 @@ def write(data: pa.Table, handle: BinaryIO) -> None:
         ]
         for row in zip(*parts, strict=True):
             sheet.append(row if any(cell is not None for cell in row) else [as_text("")])
-    book.save(handle)
+
+
+def _tidy(sheet: Any) -> None:
+    """Close and remove the file in which the library collects rows.
+
+    Left to itself after Ctrl-C or on a full disk, it stays until the program ends, and complains on standard error.
+    """
+    if sheet._writer is not None:
+        for unfinished in (sheet._rows, sheet._writer.xf):
+            if unfinished is not None:
+                with suppress(Exception):
+                    unfinished.close()
+        with suppress(OSError):  # it is gone when all went well
+            sheet._writer.cleanup()
 
 
 def _title(schema: pa.Schema) -> str:

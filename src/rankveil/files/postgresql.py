@@ -7,11 +7,10 @@ the address, in PGPASSWORD, in a .pgpass or in a service file: the server's own 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from typing import TYPE_CHECKING, Any
 
-from rankveil.errors import FileError, FormatError, RankveilError, suggestion
+from rankveil.errors import FileError, FormatError, suggestion
 from rankveil.files import databases, postgresql_cells
 from rankveil.files.databases import Address
 from rankveil.files.dialect import Loaded
@@ -200,9 +199,14 @@ class Replacement:
         columns = sql.SQL(", ").join(map(sql.Identifier, self._data.column_names))
         with connection.cursor() as cursor:
             with cursor.copy(sql.SQL("COPY {} ({}) FROM STDIN").format(table, columns)) as copy:
-                for first in range(0, self._data.num_rows, databases.ROWS_AT_ONCE):
-                    part = self._data.slice(first, databases.ROWS_AT_ONCE)
-                    copy.write(postgresql_cells.lines(part, first_row=first + 1))
+                try:
+                    for first in range(0, self._data.num_rows, databases.ROWS_AT_ONCE):
+                        part = self._data.slice(first, databases.ROWS_AT_ONCE)
+                        copy.write(postgresql_cells.lines(part, first_row=first + 1))
+                except BaseException:  # else the server would first take in all rows that are on their way
+                    with suppress(Exception):
+                        connection.cancel()
+                    raise
             if cursor.rowcount != self._data.num_rows:
                 raise FileError(
                     f"{self._address.shown}: a trigger of the table let only {cursor.rowcount} of "
@@ -364,18 +368,9 @@ def _refuse_long(name: str, what: str) -> None:
         )
 
 
-@contextmanager
-def _said_of(address: Address, *, deed: str) -> Iterator[None]:
+def _said_of(address: Address, *, deed: str) -> AbstractContextManager[None]:
     """Turn the server's refusal into one sentence, without anything of the data or the password."""
-    library = _library(address)
-    try:
-        yield
-    except RankveilError as error:
-        if str(error).startswith(address.shown):
-            raise
-        raise type(error)(f"{address.shown}: {error}") from error
-    except library.Error as error:
-        raise _told(address, error, deed) from error
+    return databases.said_of(address, deed=deed, refusals=_library(address).Error, told=_told)
 
 
 def _unreachable(address: Address, error: Exception) -> FileError:

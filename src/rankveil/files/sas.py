@@ -10,8 +10,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
-from rankveil import metadata
-from rankveil.errors import FormatError, listing
+from rankveil.errors import FormatError
 from rankveil.files import clocks, statistical
 from rankveil.files.dialect import Loaded
 from rankveil.metadata import Described
@@ -29,7 +28,6 @@ _TIMES = r"(TIME|TIMEAMPM|HHMM|TOD|MMSS|(IS|E|B)8601TM)"
 
 def load(path: str, *, separator: str | None = None, decimal: str | None = None, encoding: str | None = None) -> Loaded:
     """The table with its labels, formats and missing letters."""
-    import pyarrow as pa
 
     if path.lower().endswith(".xpt"):
         if os.stat(path).st_size % _TRANSPORT_RECORD:
@@ -37,18 +35,7 @@ def load(path: str, *, separator: str | None = None, decimal: str | None = None,
         cells, said = statistical.parsed(path, reader="read_xport", what="SAS", encoding=encoding)
     else:
         cells, said = statistical.parsed(path, reader="read_sas7bdat", what="SAS", encoding=encoding, user_missing=True)
-    arrays, fields, notes = [], [], []
-    for name in said.column_names:
-        described = _described(name, said)
-        letters = said.missing_user_values.get(name, [])
-        array, note = _array(cells.pop(name), described, letters=letters)
-        if note:
-            notes.append(f"{path}: column {name}: {note}")
-        arrays.append(array)
-        fields.append(metadata.write(pa.field(name, array.type), described))
-    whole = metadata.DescribedTable(label=said.file_label or "", encoding=said.file_encoding or "", program="sas")
-    schema = metadata.write_table(pa.schema(fields), whole)
-    return Loaded(pa.Table.from_arrays(arrays, schema=schema), notes=tuple(notes))
+    return statistical.loaded(path, cells, said, program="sas", column=_column)
 
 
 def clock_of(format: str) -> clocks.What | None:
@@ -72,6 +59,12 @@ def _described(name: str, said: Any) -> Described:
     )
 
 
+def _column(name: str, cells: list[Any], said: Any) -> tuple[pa.Array, Described, str]:
+    described = _described(name, said)
+    array, note = _array(cells, described, letters=said.missing_user_values.get(name, []))
+    return array, described, note
+
+
 def _array(cells: list[Any], described: Described, *, letters: list[str]) -> tuple[pa.Array, str]:
     """The cells as Arrow holds them, and a note when they stay numbers where one would expect dates."""
     import pyarrow as pa
@@ -80,13 +73,11 @@ def _array(cells: list[Any], described: Described, *, letters: list[str]) -> tup
         return pa.array(cells, pa.string()), ""
     clock = clock_of(described.format)
     if letters:
-        array = statistical.with_letters(cells, letters)
-        missing = listing(f".{letter}" for letter in letters)
-        return array, f"its dates stay numbers ({described.format}) to keep {missing}" if clock else ""
+        return statistical.with_letters(cells, letters, dates=described.format if clock else "")
     array = pa.array(cells, pa.float64())
     if clock is None:
         return array, ""
     moments = clocks.SAS.arrow_of(array.to_numpy(zero_copy_only=False), what=clock)
     if moments is None:
-        return array, f"its dates have parts of days or lie too far away ({described.format}) and stay numbers"
+        return array, statistical.far_dates(described.format)
     return moments, ""

@@ -1,7 +1,8 @@
 """SPSS: numbers and texts with labels, missing codes, measurement levels and formats, both ways.
 
 A code that the file declares missing stays the number it is; `metadata` says that it means missing. Numbers that
-the file shows without decimals, and that have none, are whole numbers here.
+the file shows without decimals, and that have none, are whole numbers here. Alignments are read, but the library that
+writes the files cannot write them; roles, attributes and the choice of a weight it neither reads nor writes.
 """
 
 from __future__ import annotations
@@ -26,24 +27,15 @@ ENDINGS = (".sav", ".zsav")
 
 def load(path: str, *, separator: str | None = None, decimal: str | None = None, encoding: str | None = None) -> Loaded:
     """The table with its labels, missing codes, levels and formats."""
-    import pyarrow as pa
 
     with open(path, "rb") as file:
         if b"ENCRYPTEDSAV" in file.read(64):
             raise FormatError(f"{path}: is encrypted; save it in SPSS without a password")
     cells, said = statistical.parsed(path, reader="read_sav", what="SPSS", encoding=encoding, user_missing=True)
-    arrays, fields, notes = [], [], []
-    for name in said.column_names:
-        array, described = _column(cells.pop(name), _described(name, said))
-        arrays.append(array)
-        fields.append(metadata.write(pa.field(name, array.type), described))
+    made = statistical.loaded(path, cells, said, program="spss", column=_column)
     if said.mr_sets:
-        notes.append(f"{path}: its sets of multiple responses are not kept")
-    whole = metadata.DescribedTable(
-        label=said.file_label or "", notes=tuple(said.notes), encoding=said.file_encoding or "", program="spss"
-    )
-    schema = metadata.write_table(pa.schema(fields), whole)
-    return Loaded(pa.Table.from_arrays(arrays, schema=schema), notes=tuple(notes))
+        return replace(made, notes=(f"{path}: its sets of multiple responses are not kept",))
+    return made
 
 
 def save(data: pa.Table, handle: BinaryIO, *, ending: str = ".sav", dialect: Dialect | None = None) -> None:
@@ -69,7 +61,11 @@ def _described(name: str, said: Any) -> Described:
     )
 
 
-def _column(cells: list[Any], described: Described) -> tuple[pa.Array, Described]:
+def _column(name: str, cells: list[Any], said: Any) -> tuple[pa.Array, Described, str]:
+    return *_array(cells, _described(name, said)), ""
+
+
+def _array(cells: list[Any], described: Described) -> tuple[pa.Array, Described]:
     """The cells as Arrow holds them, codes of dates and times as the whole numbers behind those."""
     import pyarrow as pa
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import textwrap
 from dataclasses import dataclass, field
@@ -72,8 +73,21 @@ def write(data: pa.Table, handle: BinaryIO, *, packed: bool) -> None:
             row_compress=not packed,
             **vars(said),
         )
+        _refuse_full(handle)
     except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError) as error:
+        _refuse_full(handle)
         raise FormatError(f"SPSS cannot hold this table: {error}") from error
+
+
+def _refuse_full(handle: BinaryIO) -> None:
+    """Fail as the system does when not one more byte can be written, as on a full disk.
+
+    The library never tells why it failed, and where nothing at all of a piece could be written it goes on as if it had.
+    """
+    file = handle.fileno()
+    size = os.lseek(file, 0, os.SEEK_END)
+    os.write(file, b"\0")
+    os.ftruncate(file, size)
 
 
 def _column(name: str, array: pa.Array, described: Described, said: _Said) -> pa.Array:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from rankveil.errors import FileError, FormatError, RankveilError
+from rankveil.errors import FileError, FormatError
 from rankveil.files import databases
 from rankveil.files.databases import Address, quoted
 from rankveil.files.dialect import Loaded
@@ -26,6 +25,9 @@ ENDINGS = ("sqlite://",)
 
 WAIT = 5.0
 """Seconds to wait for another program that holds the database."""
+
+JOURNAL = "-journal"
+"""Behind the name of a database: what SQLite needs to undo a change that was not ended."""
 
 _FETCHED = 2048
 """Rows taken at once; more of them take longer each."""
@@ -88,52 +90,29 @@ def same_table(a: str, b: str) -> bool:
         return bool(_sources(connection, first) & _sources(connection, second))
 
 
-class Replacement:
+class Replacement(databases.FileReplacement):
     """A table written anew inside a transaction that nobody sees before its end."""
 
-    def __init__(self, data: pa.Table, address: Address) -> None:
-        self.committed = False
-        self.notes: tuple[str, ...] = ()
-        self._data = databases.plain(data)
-        self._address = address
-        self._connection: sqlite3.Connection | None = None
-        self._fresh = not os.path.exists(address.file)
-
-    def prepare(self) -> None:
-        """Write all rows."""
-        databases.checked_names(self._data.column_names, folds=True)
-        kinds = [_declared_type(field.name, field.type) for field in self._data.schema]
-        with _said_of(self._address, deed="written"):
-            self._connection = _connect(self._address, write=True)
-            self._connection.execute("BEGIN IMMEDIATE")
-            self._fill(self._connection, kinds)
-
-    def commit(self) -> None:
-        """Make it last."""
-        assert self._connection is not None
-        try:
-            with _said_of(self._address, deed="written"):
-                self._connection.execute("COMMIT")
-            self.committed = True
-        except FileError:  # on a full disk the database has rolled back by itself
-            raise
-        except BaseException:  # Ctrl-C, before the commit or after it
-            self.committed = not self._connection.in_transaction
-            raise
-        self._connection.close()
+    BESIDE = (JOURNAL,)
 
     def abandon(self) -> None:
-        """Leave everything as it was."""
+        """Leave everything as it was, also on a full disk: there SQLite undoes a change when it next reads."""
         if self._connection is not None:
+            self._rolled_back()
             with suppress(sqlite3.Error):
-                self._connection.rollback()
-            self._connection.close()
-            if self._fresh:
-                with suppress(OSError):
-                    os.unlink(self._address.file)
+                _tables(self._connection)
+        super().abandon()
 
-    def _fill(self, connection: sqlite3.Connection, kinds: list[str]) -> None:
-        table, names = quoted(self._address.name), self._data.column_names
+    def _connect(self) -> sqlite3.Connection:
+        return _connect(self._address, write=True)
+
+    def _said(self) -> AbstractContextManager[None]:
+        return _said_of(self._address, deed="written")
+
+    def _fill(self) -> None:
+        connection, table, names = self._connection, quoted(self._address.name), self._data.column_names
+        kinds = [_declared_type(field.name, field.type) for field in self._data.schema]
+        connection.execute("BEGIN IMMEDIATE")
         found = _replaced(connection, self._address)
         if found is not None:
             more = "SELECT DISTINCT type FROM sqlite_master WHERE tbl_name = ? AND type <> 'table' AND sql IS NOT NULL"
@@ -160,7 +139,9 @@ def _address(path: str) -> Address:
 def _connect(address: Address, *, write: bool) -> sqlite3.Connection:
     if not write and not os.path.exists(address.file):
         raise FileError(f"{address.shown}: there is no such file")
-    mode = "ro" if not write else "rw" if os.path.exists(address.file) else "rwc"
+    # a journal may be of a program that was killed; to undo what that began one must be able to write
+    undoing = os.path.exists(os.path.realpath(address.file) + JOURNAL)
+    mode = "rwc" if write and not os.path.exists(address.file) else "rw" if write or undoing else "ro"
     # isolation_level None: transactions begin and end where this module says so
     uri = f"file:{quote(os.path.abspath(address.file))}?mode={mode}"
     return sqlite3.connect(uri, uri=True, timeout=WAIT, isolation_level=None)
@@ -372,27 +353,23 @@ def _cells(name: str, column: pa.ChunkedArray) -> list[Any]:
     return cells
 
 
-@contextmanager
-def _said_of(address: Address, *, deed: str) -> Iterator[None]:
+def _said_of(address: Address, *, deed: str) -> AbstractContextManager[None]:
     """Turn SQLite's refusal into one sentence, without anything of the data."""
-    try:
-        yield
-    except RankveilError as error:
-        if str(error).startswith(address.shown):
-            raise
-        raise type(error)(f"{address.shown}: {error}") from error
-    except sqlite3.Error as error:
-        raise _told(address, error, deed) from error
-    except OverflowError as error:
-        raise FormatError(f"{address.shown}: cannot be {deed}: a whole number is beyond 2^63") from error
+    return databases.said_of(address, deed=deed, refusals=(sqlite3.Error, OverflowError), told=_told)
 
 
-def _told(address: Address, error: sqlite3.Error, deed: str) -> FileError:
+def _told(address: Address, error: sqlite3.Error | OverflowError, deed: str) -> FileError:
+    if isinstance(error, OverflowError):
+        return FormatError(f"{address.shown}: cannot be {deed}: a whole number is beyond 2^63")
     name = getattr(error, "sqlite_errorname", "")
     if name == "SQLITE_NOTADB":
         return FormatError(f"{address.shown}: is not an SQLite database, or is encrypted")
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return FileError(f"{address.shown}: is locked by another program; try again when that is done")
+    if name == "SQLITE_READONLY_ROLLBACK":
+        return FileError(
+            f"{address.shown}: a program was stopped in the middle of changing it; allow writing to undo that"
+        )
     if name.startswith("SQLITE_READONLY"):
         return FileError(f"{address.shown}: is write-protected; give another name or allow writing")
     if name.startswith("SQLITE_CORRUPT"):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from rankveil import metadata
-from rankveil.errors import FormatError, listing
+from rankveil.errors import FormatError
 from rankveil.files import clocks, stata_write, statistical
 from rankveil.files.dialect import Dialect, Loaded
 from rankveil.files.stata_columns import LONGEST_STR, clock_of
@@ -29,24 +29,10 @@ _A_DAY = clocks.SECONDS_A_DAY * clocks.STATA.a_second
 
 def load(path: str, *, separator: str | None = None, decimal: str | None = None, encoding: str | None = None) -> Loaded:
     """The table with its labels, formats and missing letters."""
-    import pyarrow as pa
 
     _refuse_cut(path)
     cells, said = statistical.parsed(path, reader="read_dta", what="Stata", encoding=encoding, user_missing=True)
-    arrays, fields, notes = [], [], []
-    for name in said.column_names:
-        described = _described(name, said)
-        letters = said.missing_user_values.get(name, [])
-        array, note = _array(cells.pop(name), described, letters=letters)
-        if note:
-            notes.append(f"{path}: column {name}: {note}")
-        arrays.append(array)
-        fields.append(metadata.write(pa.field(name, array.type), described))
-    whole = metadata.DescribedTable(
-        label=said.file_label or "", notes=tuple(said.notes), encoding=said.file_encoding or "", program="stata"
-    )
-    schema = metadata.write_table(pa.schema(fields), whole)
-    return Loaded(pa.Table.from_arrays(arrays, schema=schema), notes=tuple(notes))
+    return statistical.loaded(path, cells, said, program="stata", column=_column)
 
 
 def save(data: pa.Table, handle: BinaryIO, *, ending: str = ".dta", dialect: Dialect | None = None) -> None:
@@ -79,6 +65,12 @@ def _described(name: str, said: Any) -> Described:
     )
 
 
+def _column(name: str, cells: list[Any], said: Any) -> tuple[pa.Array, Described, str]:
+    described = _described(name, said)
+    array, note = _array(cells, described, letters=said.missing_user_values.get(name, []))
+    return array, described, note
+
+
 def _array(cells: list[Any], described: Described, *, letters: list[str]) -> tuple[pa.Array, str]:
     """The cells as Arrow holds them, and a note when they stay numbers where one would expect dates."""
     import pyarrow as pa
@@ -87,9 +79,7 @@ def _array(cells: list[Any], described: Described, *, letters: list[str]) -> tup
         return pa.array(cells, pa.string()), ""
     clock = clock_of(described.format)
     if letters:
-        array = statistical.with_letters(cells, letters)
-        missing = listing(f".{letter}" for letter in letters)
-        return array, f"its dates stay numbers ({described.format}) to keep {missing}" if clock else ""
+        return statistical.with_letters(cells, letters, dates=described.format if clock else "")
     kinds = {"byte": pa.int8(), "int": pa.int16(), "long": pa.int32(), "float": pa.float32()}
     array = pa.array(cells, kinds.get(described.storage, pa.float64()))
     if clock is None:
@@ -101,5 +91,5 @@ def _array(cells: list[Any], described: Described, *, letters: list[str]) -> tup
         clock = "datetime"
     moments = clocks.STATA.arrow_of(counts, what=clock)
     if moments is None:
-        return array, f"its dates have parts of days or lie too far away ({described.format}) and stay numbers"
+        return array, statistical.far_dates(described.format)
     return moments, ""

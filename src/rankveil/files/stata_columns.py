@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankveil import metadata
-from rankveil.errors import FormatError, listing
+from rankveil.errors import FormatError, row_listing
 from rankveil.files import clocks, statistical
 from rankveil.metadata import Described, Value
 
@@ -204,7 +204,7 @@ def _stored(name: str, values: NDArray[Any], absent: NDArray[np.bool_], *, stora
         letters = metadata.tags_of(values)
         if np.any(letters == "_"):
             rows = np.flatnonzero(letters == "_") + 1
-            raise FormatError(f"column {name}: Stata has no missing value ._ (rows {listing(rows)}); write .parquet")
+            raise FormatError(f"column {name}: Stata has no missing value ._ ({row_listing(rows)}); write .parquet")
         has = letters != ""
         missing[has] = letters[has].view(np.uint32).astype(np.int64) - ord("a") + 2
     cells = np.where(missing == 0, values, 0).astype(about.dtype)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 
 from rankveil import metadata
 from rankveil.errors import FormatError, listing
+from rankveil.files.dialect import Loaded
+from rankveil.metadata import Described
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,6 +85,31 @@ def parsed(path: str, *, reader: str, what: str, encoding: str | None, **options
     return columns, said
 
 
+def loaded(
+    path: str,
+    cells: dict[str, Any],
+    said: Any,
+    *,
+    program: metadata.Program,
+    column: Callable[[str, list[Any], Any], tuple[pa.Array, Described, str]],
+) -> Loaded:
+    """The table with what the file says of it; `column` makes one column, and a note on it where one is due."""
+    import pyarrow as pa
+
+    arrays, fields, notes = [], [], []
+    for name in said.column_names:
+        array, described, note = column(name, cells.pop(name), said)
+        if note:
+            notes.append(f"{path}: column {name}: {note}")
+        arrays.append(array)
+        fields.append(metadata.write(pa.field(name, array.type), described))
+    whole = metadata.DescribedTable(
+        label=said.file_label or "", notes=tuple(said.notes), encoding=said.file_encoding or "", program=program
+    )
+    schema = metadata.write_table(pa.schema(fields), whole)
+    return Loaded(pa.Table.from_arrays(arrays, schema=schema), notes=tuple(notes))
+
+
 def _survives(place: str, *, reader: str, encoding: str | None) -> bool:
     """Whether the library comes through the header of a file, tried in a process that may crash instead of this one."""
     if not sys.executable:
@@ -97,12 +125,19 @@ def _survives(place: str, *, reader: str, encoding: str | None) -> bool:
     return done.returncode in (0, 1)  # 1 is an error that will be met again, and told, here
 
 
-def with_letters(cells: list[Any], letters: list[str]) -> pa.Array:
-    """Numbers, and missing values that carry their letters, from a mix of numbers and letters."""
+def with_letters(cells: list[Any], letters: list[str], *, dates: str = "") -> tuple[pa.Array, str]:
+    """Numbers, and missing values that carry their letters, and a note when these keep `dates` (a format) numbers."""
     import pyarrow as pa
 
     tagged = {letter: metadata.tagged(letter) for letter in letters}
-    return pa.array([tagged[cell] if isinstance(cell, str) else cell for cell in cells], pa.float64())
+    array = pa.array([tagged[cell] if isinstance(cell, str) else cell for cell in cells], pa.float64())
+    missing = listing(f".{letter}" for letter in letters)
+    return array, f"its dates stay numbers ({dates}) to keep {missing}" if dates else ""
+
+
+def far_dates(format: str) -> str:
+    """The note on dates that Arrow has not."""
+    return f"its dates have parts of days or lie too far away ({format}) and stay numbers"
 
 
 def _damaged(path: str, what: str) -> FormatError:

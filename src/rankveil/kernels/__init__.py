@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cached_property, update_wrapper
 from typing import Any
 
-_SMALL = 5_000
+SMALL = 5_000
 """Below this many rows plain Python takes milliseconds, compiling takes a second."""
 
 
@@ -30,7 +30,7 @@ class Kernel:
         return made
 
     def __call__(self, first: Any, *rest: Any) -> Any:
-        return (self.plain if len(first) < _SMALL else self.compiled)(first, *rest)
+        return (self.plain if len(first) < SMALL else self.compiled)(first, *rest)
 
 
 def kernel(function: Callable[..., Any]) -> Kernel:

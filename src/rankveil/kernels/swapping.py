@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,37 +14,54 @@ Partners = NDArray[np.int64]
 
 
 @kernel
-def within_reach(draws: Array, reach: int) -> Partners:
+def pair_within(
+    draws: Array, first: int, n: int, reach: int, bag: Partners, slot: Partners, partner: Partners, state: Partners
+) -> Partners:
     """Random pairs at most `reach` apart, nobody twice; a position whose neighbours are all taken keeps its place.
 
     From the lowest position up, each one still free picks among the free ones in its reach above it, by its draw.
-    The free ones in reach are kept as a bag, so a pick costs the same however far the reach.
+    The free ones in reach are kept as a bag, so a pick costs the same however far the reach. The positions from `first`
+    on have these draws, of n in all; bag, slot and partner are rings of min(n, reach + 1) positions and, with the
+    state, say how the positions before have left it.
     """
-    n = draws.size
-    partner = np.arange(n)
-    bag = np.empty(min(n, reach + 1), dtype=np.int64)
-    slot = np.full(n, -1, dtype=np.int64)
-    count, added = 0, 0
-    for i in range(n):
+    width = slot.size
+    count, added = state[0], state[1]
+    found = np.empty(draws.size, dtype=np.int64)
+    for i in range(first, first + draws.size):
         while added < min(n, i + reach + 1):
-            bag[count], slot[added] = added, count
+            bag[count], slot[added % width], partner[added % width] = added, count, added
             count += 1
             added += 1
-        if slot[i] < 0:
-            continue
-        count -= 1
-        last = bag[count]
-        bag[slot[i]], slot[last] = last, slot[i]
-        slot[i] = -1
-        if count == 0:
-            continue
-        j = bag[min(int(draws[i] * count), count - 1)]
-        count -= 1
-        last = bag[count]
-        bag[slot[j]], slot[last] = last, slot[j]
-        slot[j] = -1
-        partner[i], partner[j] = j, i
-    return partner
+        here = i % width
+        if slot[here] >= 0:
+            count -= 1
+            last = bag[count]
+            bag[slot[here]], slot[last % width] = last, slot[here]
+            slot[here] = -1
+            if count > 0:
+                j = bag[min(int(draws[i - first] * count), count - 1)]
+                count -= 1
+                last = bag[count]
+                bag[slot[j % width]], slot[last % width] = last, slot[j % width]
+                slot[j % width] = -1
+                partner[here], partner[j % width] = j, i
+        found[i - first] = partner[here]
+    state[0], state[1] = count, added
+    return found
+
+
+def within_reach(draws: Iterable[Array], n: int, reach: int) -> Iterator[Partners]:
+    """The partners of n positions, piece by piece, from their draws in such pieces: see `pair_within`.
+
+    >>> np.concatenate(list(within_reach([np.array([0.9]), np.array([0.0, 0.0])], 3, 1)))
+    array([1, 0, 2])
+    """
+    bag, partner = (np.empty(min(n, reach + 1), dtype=np.int64) for _ in range(2))
+    slot, state = np.full_like(bag, -1), np.zeros(2, dtype=np.int64)
+    first = 0
+    for piece in draws:
+        yield pair_within(piece, first, n, reach, bag, slot, partner, state)
+        first += piece.size
 
 
 @kernel

@@ -12,6 +12,7 @@ from rankveil.catalogue import Array
 from rankveil.classes import Classes, Missing
 from rankveil.errors import NotApplicableError
 from rankveil.measures._records import LISTED
+from rankveil.metadata import gap_numbers
 
 Rows = NDArray[np.intp]
 Columns = Mapping[str, Array]
@@ -52,18 +53,20 @@ def listed(rows: Rows) -> list[int]:
     return [int(row) + 1 for row in rows[:LISTED]]
 
 
-def missing_notes(columns: Columns, *, how: str) -> tuple[str, ...]:
-    """How many cells of which columns are missing, and what a missing cell counts as."""
-    counts = {name: int(np.count_nonzero(np.isnan(column))) for name, column in columns.items()}
-    return tuple(
-        f"column {name}: {count} of {columns[name].size} cells are missing and {how}"
-        for name, count in counts.items()
-        if count
-    )
+def missing_notes(columns: Columns, *, how: str, apart: bool = False) -> tuple[str, ...]:
+    """How many cells of which columns are missing, and what a missing cell counts as; `apart`: each code by itself."""
+    notes = []
+    for name, column in columns.items():
+        gaps = np.maximum(gap_numbers(column[np.isnan(column)]), 0)
+        codes = np.unique(gaps).size
+        by_code = f", each of {codes} missing codes by itself" if apart and codes > 1 else ""
+        if gaps.size:
+            notes.append(f"column {name}: {gaps.size} of {column.size} cells are missing and {how}{by_code}")
+    return tuple(notes)
 
 
 def quasi_notes(quasi: Columns, *, missing: Missing = "own") -> tuple[str, ...]:
     """The notes on missing cells of the quasi-identifiers."""
-    return missing_notes(
-        quasi, how="agree with each other only" if missing == "own" else "agree with every value, as missing=any says"
-    )
+    if missing == "any":
+        return missing_notes(quasi, how="agree with every value, as missing=any says")
+    return missing_notes(quasi, how="agree with each other only", apart=True)

@@ -78,25 +78,39 @@ def joined(a: Coded, b: Coded) -> Coded:
     return Coded(a.x * b.size + b.x, a.y * b.size + b.y, a.size * b.size)
 
 
-def positive(weight: Array | None) -> Array | None:
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """How many records each row stands for, where those that are equal are one: unlike weights, it tells how many."""
+
+    counts: Codes
+
+
+Weight = Array | Tally | None
+
+
+def positive(weight: Weight) -> Weight:
     """Weights in units of the largest, or an error when there is none above 0."""
-    if weight is None:
-        return None
+    if weight is None or isinstance(weight, Tally):
+        return weight
     largest = weight.max(initial=0.0)
     if not largest > 0:
         raise NotApplicableError("every record here has weight 0")
     return np.asarray(weight / largest)
 
 
-def worth(records: int, weight: Array | None) -> float:
+def worth(records: int, weight: Weight) -> float:
     """The number of records, or as how many of equal weight the weighted ones are worth (Kish 1965)."""
+    if isinstance(weight, Tally):
+        return float(weight.counts.sum())
     return float(records) if weight is None else effective_size(weight, weight)
 
 
-def shares(codes: Codes, size: int, weight: Array | None = None) -> Array:
+def shares(codes: Codes, size: int, weight: Weight = None) -> Array:
     """The share of each category."""
     if weight is None:
         return np.bincount(codes, minlength=size) / codes.size
+    if isinstance(weight, Tally):
+        return _tallied(codes, size, weight) / int(weight.counts.sum())
     total = np.bincount(codes, weights=weight, minlength=size)
     return np.asarray(total / total.sum(), dtype=np.float64)
 
@@ -113,26 +127,39 @@ class Apart:
     """Categories that some record has."""
 
 
-def apart(codes: Coded, weight_x: Array | None = None, weight_y: Array | None = None) -> Apart:
+def apart(codes: Coded, weight_x: Weight = None, weight_y: Weight = None) -> Apart:
     """The distance of the shares in both tables.
 
     >>> apart(coded(np.array([0.0, 0.0, 1.0, 1.0]), np.array([0.0, 0.0, 0.0, 2.0]))).distance
     0.5
     """
     n, m = codes.x.size, codes.y.size
+    if isinstance(weight_x, Tally) and isinstance(weight_y, Tally):
+        codes = codes if codes.few else codes.compact
+        first, second = _tallied(codes.x, codes.size, weight_x), _tallied(codes.y, codes.size, weight_y)
+        return _apart(first, second, int(weight_x.counts.sum()), int(weight_y.counts.sum()))
     if weight_x is None and weight_y is None:
-        first, second = _counts(codes) if codes.few else _sorted_counts(codes)
-        expected, cells = _by_chance((first + second) / (n + m), n, m)
-        # |a / n - b / m| is |a m - b n| / (n m), and that sum has no rounding
-        first *= m
-        second *= n
-        first -= second
-        return Apart(int(np.abs(first, out=first).sum()) / (2 * n * m), expected, cells)
+        return _apart(*(_counts(codes) if codes.few else _sorted_counts(codes)), n, m)
     codes = codes if codes.few else codes.compact
     before, after = shares(codes.x, codes.size, weight_x), shares(codes.y, codes.size, weight_y)
     of_x, of_y = worth(n, weight_x), worth(m, weight_y)
     expected, cells = _by_chance((before * of_x + after * of_y) / (of_x + of_y), of_x, of_y)
     return Apart(min(float(np.abs(before - after).sum()) / 2, 1.0), expected, cells)
+
+
+def _apart(first: Codes, second: Codes, n: int, m: int) -> Apart:
+    """The distance of two tables of n and of m records that have so many of each category."""
+    expected, cells = _by_chance((first + second) / (n + m), n, m)
+    # |a / n - b / m| is |a m - b n| / (n m), and that sum has no rounding
+    first *= m
+    second *= n
+    first -= second
+    return Apart(int(np.abs(first, out=first).sum()) / (2 * n * m), expected, cells)
+
+
+def _tallied(codes: Codes, size: int, tally: Tally) -> Codes:
+    """How many records have each category; sums of whole numbers stay exact as floating-point ones up to 2^53."""
+    return np.bincount(codes, weights=tally.counts, minlength=size).astype(np.int64)
 
 
 def _counts(codes: Coded) -> tuple[Codes, Codes]:

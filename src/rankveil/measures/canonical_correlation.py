@@ -4,34 +4,32 @@ With rho_1 >= rho_2 >= ... the canonical correlations of the two rank matrices, 
 `mutual_information` at all, and `cm3` at all after both tables were sorted by one attribute: it needs no mapping.
 
 >>> import numpy as np
->>> from rankveil.canonical import orthonormal
+>>> from rankveil.summaries.correlations import RankCanonical
 >>> original, masked = np.array([[1.0], [2.0], [3.0], [4.0], [5.0]]), np.array([[2.0], [1.0], [4.0], [3.0], [5.0]])
->>> round(cm2(orthonormal(original), orthonormal(masked)).value, 12)  # Spearman's correlation is 0.8
+>>> round(cm2(RankCanonical.of_ranks(original, masked)).value, 12)  # Spearman's correlation is 0.8
 0.36
+
+Sums of products of ranks are exact, so the values do not depend on the order in which records are looked at.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankveil.canonical import (
-    EXACT,
-    Basis,
-    by_digits,
-    crossed,
-    largest_by_chance,
-    orthonormal,
-    settled,
-    squared_correlations,
-)
+from rankveil.canonical import EXACT, by_digits, largest_by_chance, settled, squared_correlations
 from rankveil.catalogue import EVERY_KIND, Array, Value, measure
 from rankveil.errors import NotApplicableError
 from rankveil.execute import in_threads
 from rankveil.seeds import Stream
+from rankveil.summaries.correlations import RankBasis, RankCanonical, centred_ranks, products_beside
+from rankveil.summaries.products import Exact
 
 Rows = NDArray[np.intp]
 
@@ -46,17 +44,17 @@ _SOURCE = "Domingo-Ferrer, Muralidhar and Bras-Amoros 2021"
     bounds=(0.0, 1.0),
     kinds=EVERY_KIND,
 )
-def cm1(rank_basis_x: Basis, rank_basis_y: Basis, *, names: tuple[str, ...] = ()) -> Value:
+def cm1(rank_canonical: RankCanonical, *, names: tuple[str, ...] = ()) -> Value:
     """1 - rho_1^2, with rho_1 the largest canonical correlation of the ranks: 0 when some combination is disclosed.
 
     `chance` in the details is about what two independent tables give. A masked table that is constant tells nothing
     of the original, so it gives 1.
     """
-    squared = _squared(rank_basis_x, rank_basis_y)
-    n, p, q = _sizes(rank_basis_x, rank_basis_y)
+    squared = _squared(rank_canonical)
+    n, p, q = _sizes(rank_canonical)
     largest = largest_by_chance(n, p, q)
     chance = 1.0 if q == 0 else None if largest is None else 1 - largest
-    return _value(1 - float(squared.max(initial=0.0)), squared, chance, rank_basis_x, rank_basis_y, names)
+    return _value(1 - float(squared.max(initial=0.0)), squared, chance, rank_canonical, names)
 
 
 @measure(
@@ -67,15 +65,15 @@ def cm1(rank_basis_x: Basis, rank_basis_y: Basis, *, names: tuple[str, ...] = ()
     bounds=(0.0, 1.0),
     kinds=EVERY_KIND,
 )
-def cm2(rank_basis_x: Basis, rank_basis_y: Basis, *, names: tuple[str, ...] = ()) -> Value:
+def cm2(rank_canonical: RankCanonical, *, names: tuple[str, ...] = ()) -> Value:
     """The product of 1 - rho_i^2 over the canonical correlations of the ranks: 1 when neither tells of the other.
 
     `chance` in the details is exp(-m^2 / n), about what two independent tables of n records and m attributes give.
     A masked table that is constant tells nothing of the original, so it gives 1.
     """
-    squared = _squared(rank_basis_x, rank_basis_y)
-    n, p, q = _sizes(rank_basis_x, rank_basis_y)
-    return _value(float(np.prod(1 - squared)), squared, math.exp(-p * q / n), rank_basis_x, rank_basis_y, names)
+    squared = _squared(rank_canonical)
+    n, p, q = _sizes(rank_canonical)
+    return _value(float(np.prod(1 - squared)), squared, math.exp(-p * q / n), rank_canonical, names)
 
 
 @measure(
@@ -86,17 +84,17 @@ def cm2(rank_basis_x: Basis, rank_basis_y: Basis, *, names: tuple[str, ...] = ()
     bounds=(0.0, math.inf),
     kinds=EVERY_KIND,
 )
-def mutual_information(rank_basis_x: Basis, rank_basis_y: Basis, *, names: tuple[str, ...] = ()) -> Value:
+def mutual_information(rank_canonical: RankCanonical, *, names: tuple[str, ...] = ()) -> Value:
     """-ln(cm2), the sum of -ln(1 - rho_i^2): how much the masked ranks tell of the original ones, 0 when nothing.
 
     It is the paper's expression (4); the information of normal variables in nats is half of that.
     `chance` in the details is m^2 / n, about what two independent tables of n records and m attributes give.
     """
-    squared = _squared(rank_basis_x, rank_basis_y)
+    squared = _squared(rank_canonical)
     if squared.max(initial=0.0) >= 1 - EXACT:
         raise NotApplicableError("it is infinite: a combination of the original ranks is disclosed exactly (cm2 is 0)")
-    n, p, q = _sizes(rank_basis_x, rank_basis_y)
-    return _value(-float(np.sum(np.log1p(-squared))), squared, p * q / n, rank_basis_x, rank_basis_y, names)
+    n, p, q = _sizes(rank_canonical)
+    return _value(-float(np.sum(np.log1p(-squared))), squared, p * q / n, rank_canonical, names)
 
 
 @measure(
@@ -113,8 +111,8 @@ def cm3(
     rank_y: Array,
     order_x: Rows,
     order_y: Rows,
-    rank_basis_x: Basis,
-    rank_basis_y: Basis,
+    rank_basis_x: RankBasis,
+    rank_basis_y: RankBasis,
     *,
     names: tuple[str, ...] = (),
     rng: Stream,
@@ -127,51 +125,118 @@ def cm3(
     permuted by itself. A column that is constant in one of the tables cannot be sorted by and is left out.
     """
     names = _named(names, rank_x.shape[1])
-    if rank_x.shape[1] == 1:
+    sequence = tuple(sorted(range(len(names)), key=lambda j: names[j]))
+    return without_mapping(
+        rank_basis_x, rank_basis_y, _Records(rank_x, rank_y, order_x, order_y, sequence, rng), names=names
+    )
+
+
+Between = Callable[[int], Exact]
+"""For each column the sums of products of ranks, records of the same place in its order side by side."""
+
+
+class ByPlace(Protocol):
+    """Two tables whose records stand side by side when they have the same place in the order of a column."""
+
+    @property
+    def tied(self) -> bool:
+        """Whether a column of one of the tables has ties."""
+
+    def between(self, j: int) -> Exact:
+        """Sums of products of centred doubled ranks, both tables sorted by column j."""
+
+    def permuted(self) -> tuple[RankBasis, Between]:
+        """The masked table with each column permuted by itself, and the same sums for it."""
+
+
+def without_mapping(x: RankBasis, y: RankBasis, tables: ByPlace, *, names: tuple[str, ...]) -> Value:
+    """`cm3` of two tables whose records can be put side by side."""
+    if len(names) == 1:
         raise NotApplicableError("there is one attribute, and it needs another one to sort by")
-    if not rank_basis_x.kept:
+    if not x.kept:
         raise NotApplicableError("every original column is constant: there is nothing to hide")
-    if not rank_basis_y.kept:
+    if not y.kept:
         return Value(1.0, notes=("every masked column is constant: it tells nothing of the original",))
-    sequence = sorted(range(len(names)), key=lambda j: names[j])
-    settled_x, settled_y = settled(rank_x, order_x, sequence=sequence), settled(rank_y, order_y, sequence=sequence)
-    values, skipped = _one_left_out(rank_basis_x, rank_basis_y, settled_x, settled_y)
+    values, skipped = _one_left_out(x, y, tables.between)
     if not values:
         j, why = next(iter(skipped.items()))
         raise NotApplicableError(f"there is no column to sort by ({names[j]}: {why})")
-    permuted, order = _permuted(rank_y, order_y, rng)
-    chance, _ = _one_left_out(
-        rank_basis_x, orthonormal(permuted), settled_x, settled(permuted, order, sequence=sequence)
-    )
+    chance, _ = _one_left_out(x, *tables.permuted())
     details: dict[str, Any] = {"per_attribute": {names[j]: value for j, value in values.items()}}
     notes = [f"column {names[j]} is not sorted by: {why}" for j, why in skipped.items()]
     if chance:
         details["chance"] = min(chance.values())
         details["chance_per_attribute"] = {names[j]: value for j, value in chance.items()}
-        if settled_x is not order_x or settled_y is not order_y:
+        if tables.tied:
             notes.append(f"tied records are sorted to look alike: permuted columns give {details['chance']:.3g}")
-    notes.extend(_dropped(rank_basis_x, rank_basis_y, names, details))
+    notes.extend(_dropped(x, y, names, details))
     return Value(min(values.values()), details, tuple(notes))
 
 
-def _one_left_out(x: Basis, y: Basis, order_x: Rows, order_y: Rows) -> tuple[dict[int, float], dict[int, str]]:
+def _one_left_out(x: RankBasis, y: RankBasis, between: Between) -> tuple[dict[int, float], dict[int, str]]:
     """For each column cm2 of the others, rows of the same place in its order side by side, or why there is none."""
     values, skipped = {}, {}
     varies = (x.spread > 0) & (y.spread > 0)
-    beside = _beside(order_x, order_y)
-    for j in range(order_x.shape[1]):
+    for j in range(varies.size):
         if not varies[j]:
             skipped[j] = "it is constant in one of the tables"
             continue
         ours, theirs = x.without(j), y.without(j)
         try:
-            _check(len(x.q), ours.shape[1], theirs.shape[1])
+            _check(x.records, ours.shape[1], theirs.shape[1])
         except NotApplicableError as why:
             skipped[j] = f"without it, {why}"
             continue
-        products = ours.T @ crossed(x.q, y.q, beside[:, j]) @ theirs
-        values[j] = float(np.prod(1 - squared_correlations(products)))
+        both = RankCanonical(x, y, between(j))
+        values[j] = float(np.prod(1 - squared_correlations(ours.T @ both.products @ theirs)))
     return values, skipped
+
+
+@dataclass(frozen=True, eq=False)
+class _Records:
+    """The ranks of two tables, and for each column the order of the rows."""
+
+    rank_x: Array
+    rank_y: Array
+    order_x: Rows
+    order_y: Rows
+    sequence: tuple[int, ...]
+    """The columns in the order of their names."""
+    rng: Stream
+
+    @cached_property
+    def _settled(self) -> tuple[Rows, Rows]:
+        return (
+            settled(self.rank_x, self.order_x, sequence=self.sequence),
+            settled(self.rank_y, self.order_y, sequence=self.sequence),
+        )
+
+    @property
+    def tied(self) -> bool:
+        """Whether a column of one of the tables has ties."""
+        return self._settled[0] is not self.order_x or self._settled[1] is not self.order_y
+
+    def between(self, j: int) -> Exact:
+        """Sums of products of centred doubled ranks, both tables sorted by column j."""
+        return self._as_they_are(j)
+
+    @cached_property
+    def _as_they_are(self) -> Between:
+        return self._products(self.rank_y, self._settled[1])
+
+    def permuted(self) -> tuple[RankBasis, Between]:
+        """The masked table with each column permuted by itself, and the same sums for it."""
+        ranks, order = _permuted(self.rank_y, self.order_y, self.rng)
+        return RankBasis.of_ranks(ranks), self._products(ranks, settled(ranks, order, sequence=self.sequence))
+
+    def _products(self, rank_y: Array, order_y: Rows) -> Between:
+        beside = _beside(self._settled[0], order_y)
+        centred = centred_ranks(rank_y)
+        return lambda j: products_beside(self._centred, centred, beside[:, j])
+
+    @cached_property
+    def _centred(self) -> Array:
+        return centred_ranks(self.rank_x)
 
 
 def _beside(order_x: Rows, order_y: Rows) -> Rows:
@@ -202,15 +267,15 @@ def _permuted(rank: Array, order: Rows, rng: Stream) -> tuple[Array, Rows]:
     return ranks, orders
 
 
-def _squared(x: Basis, y: Basis) -> Array:
+def _squared(both: RankCanonical) -> Array:
     """The squared canonical correlations of two tables, or why they say nothing."""
-    _check(*_sizes(x, y))
-    return squared_correlations(crossed(x.q, y.q))
+    _check(*_sizes(both))
+    return both.squared
 
 
-def _sizes(x: Basis, y: Basis) -> tuple[int, int, int]:
+def _sizes(both: RankCanonical) -> tuple[int, int, int]:
     """How many records, and how many independent columns on either side."""
-    return len(x.q), len(x.kept), len(y.kept)
+    return both.x.records, len(both.x.kept), len(both.y.kept)
 
 
 def _check(n: int, p: int, q: int) -> None:
@@ -223,17 +288,17 @@ def _check(n: int, p: int, q: int) -> None:
         )
 
 
-def _value(value: float, squared: Array, chance: float | None, x: Basis, y: Basis, names: tuple[str, ...]) -> Value:
+def _value(value: float, squared: Array, chance: float | None, both: RankCanonical, names: tuple[str, ...]) -> Value:
     details: dict[str, Any] = {"canonical_correlations": np.sqrt(squared).tolist()}
     if chance is not None:
         details["chance"] = chance
-    notes = _dropped(x, y, _named(names, x.r.shape[1]), details)
-    if not y.kept:
+    notes = _dropped(both.x, both.y, _named(names, both.x.r.shape[1]), details)
+    if not both.y.kept:
         notes = ("every masked column is constant: it tells nothing of the original",)
     return Value(value, details, notes)
 
 
-def _dropped(x: Basis, y: Basis, names: tuple[str, ...], details: dict[str, Any]) -> tuple[str, ...]:
+def _dropped(x: RankBasis, y: RankBasis, names: tuple[str, ...], details: dict[str, Any]) -> tuple[str, ...]:
     """Say which columns added nothing, in the details too."""
     dropped = {side: [names[j] for j in basis.dropped] for side, basis in (("original", x), ("masked", y))}
     if any(dropped.values()):

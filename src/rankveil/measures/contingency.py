@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 from rankveil.catalogue import Array, Range, Value, measure
 from rankveil.execute import in_threads
-from rankveil.measures._codes import Apart, Coded, apart, coded, joined, positive
+from rankveil.measures._codes import Apart, Coded, Weight, apart, coded, joined, positive
 
 _WORST = 20
 """Tables that are listed, the largest distances first."""
@@ -55,11 +55,11 @@ def contingency(
     columns, and their mean stands for all. `expected` is about the value that two tables of independent records from
     one distribution would have: the more cells, the more chance alone moves.
     """
-    weight_x, weight_y = positive(weight_x), positive(weight_y)
+    weights = positive(weight_x), positive(weight_y)
     m = x.shape[1]
     chosen = {k: _evenly(m, k, most) for k in range(1, min(ways, m) + 1)}
     codes = in_threads(lambda j: coded(x[:, j], y[:, j]), range(m), size=x.size)
-    made = _computed(codes, [each for some in chosen.values() for each in some], (weight_x, weight_y))
+    made = _computed(codes, [each for some in chosen.values() for each in some], weights)
     by_columns = {str(k): _summary([made[each] for each in some], math.comb(m, k)) for k, some in chosen.items()}
     total = sum(part["tables"] for part in by_columns.values())
     value, expected = (
@@ -103,7 +103,7 @@ def _evenly(m: int, k: int, most: int) -> list[Columns]:
 
 
 def _computed(
-    codes: Sequence[Coded], tables: Sequence[Columns], weights: tuple[Array | None, Array | None]
+    codes: Sequence[Coded], tables: Sequence[Columns], weights: tuple[Weight, Weight]
 ) -> dict[Columns, Apart]:
     """Each table's distance; what tables share but for their last column is put together once."""
     lasts: dict[Columns, list[int]] = {}

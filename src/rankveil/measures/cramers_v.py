@@ -20,7 +20,7 @@ import numpy as np
 from rankveil.catalogue import Array, Value, measure
 from rankveil.errors import NotApplicableError
 from rankveil.execute import in_threads
-from rankveil.measures._codes import Coded, Codes, coded, fits, positive, shares, worth
+from rankveil.measures._codes import Coded, Codes, Weight, coded, fits, positive, shares, worth
 
 _WORST = 20
 """Pairs of columns that are listed, the largest differences first."""
@@ -80,12 +80,12 @@ class _Side:
 
     columns: list[Codes]
     margins: list[Array]
-    weight: Array | None
+    weight: Weight
     records: float
     """How many there are, or are worth."""
 
     @classmethod
-    def of(cls, columns: list[Codes], codes: Sequence[Coded], weight: Array | None) -> _Side:
+    def of(cls, columns: list[Codes], codes: Sequence[Coded], weight: Weight) -> _Side:
         weight = positive(weight)
         margins = [shares(column, each.size, weight) for column, each in zip(columns, codes, strict=True)]
         return cls(columns, margins, weight, worth(columns[0].size, weight))

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from rankveil.catalogue import Array, Range, Value, measure
 from rankveil.errors import NotApplicableError
-from rankveil.execute import in_threads
+from rankveil.execute import in_threads, one_core_algebra
+from rankveil.measures._transport import least_cost
 from rankveil.moments import average, counted, scale_of
 
 Masses = NDArray[np.int64] | Array
@@ -28,11 +29,8 @@ _FARTHEST = 1e100
 _RECORDS_PER_CLUSTER = 20
 """Records that decide about the centre of one cluster, on average; all records decide about its mean and weight."""
 
-_MOST_STEPS = 2_000_000_000
-"""Of the network simplex; it ends long before."""
-
 _ROUNDS = 10
-_AT_ONCE = 2_048
+_AT_ONCE = 512
 
 
 @measure(
@@ -164,12 +162,7 @@ def _distinct(a: Array, weight: Array | None) -> tuple[Array, Masses]:
 
 def _carried(a: Array, masses: Masses, b: Array, others: Masses) -> float:
     """The distance of two sets of points with masses: numbers of records, or sums of their weights."""
-    from ot import emd2
-    from scipy.spatial.distance import cdist
-
-    cost = cdist(a, b)
-    found = emd2(masses / masses.sum(), others / others.sum(), cost, numItermax=_MOST_STEPS, center_dual=False)
-    return max(float(found), 0.0)
+    return max(least_cost(a, masses / masses.sum(), b, others / others.sum()), 0.0)
 
 
 # k-means. Records are sorted by their contents first, so that the order of rows shows nowhere, and nothing is drawn.
@@ -178,6 +171,7 @@ def _carried(a: Array, masses: Masses, b: Array, others: Masses) -> float:
 # Weights have no say in where the centres are, only in the means and masses of the clusters.
 
 
+@one_core_algebra()
 def _clustered(
     a: Array, b: Array, weight_a: Array | None, weight_b: Array | None, *, clusters: int, only: Rows | None = None
 ) -> list[tuple[Array, Masses, float]]:
@@ -250,7 +244,8 @@ def _nearest(a: Array, centres: Array) -> Rows:
 
     def put(start: int) -> None:
         some = slice(start, start + _AT_ONCE)
-        where[some] = np.argmin(half - a[some] @ centres.T, axis=1)
+        gain = a[some] @ centres.T
+        where[some] = np.argmin(np.subtract(half, gain, out=gain), axis=1)
 
     in_threads(put, range(0, len(a), _AT_ONCE), size=a.size)
     return where

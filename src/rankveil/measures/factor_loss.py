@@ -154,6 +154,7 @@ losses = cells_of(
             entry="rf_ij",
             mean=_WEIGHTED,
             highest=2.0,
+            unit=False,
         ),
         "commonalities": Quantity(
             make=_commonalities,
@@ -161,12 +162,14 @@ losses = cells_of(
             entry="c_i",
             mean="over the attributes i",
             highest=1.0,
+            unit=False,
         ),
         "factor_scores": Quantity(
             make=_factor_scores,
             title="the factor score coefficients of principal components",
             entry="f_ij",
             mean=_WEIGHTED,
+            unit=False,
         ),
     }
 )

@@ -8,19 +8,22 @@ cells of the table, and `il` is 100 times their mean. What the table leaves open
   below 1e-12 standard deviations of its column is 0, and so is a correlation (and its covariance) below 1e-12: what is
   left of it is rounding.
 - A constant column has no correlations, so they count as 0.
+- Dates and times of day have no 0 that means nothing, so there is no relative change of them or of their means: where
+  mean variation divides by those they are left out. Differences of dates and times are in days, whatever their unit.
 - Weights, where records have some, weigh the means over the records and the statistics: a record of weight w counts
   as w equal ones. Of two values side by side the weight is that of the original record.
 
 >>> import numpy as np
->>> x, y = np.array([[1.0], [2.0], [4.0]]), np.array([[1.0], [3.0], [2.0]])
->>> il1(x, y).value  # 0, 1/2 and 1/2
+>>> from rankveil.summaries.changes import Changes
+>>> x, y = np.array([1.0, 2.0, 4.0]), np.array([1.0, 3.0, 2.0])
+>>> il1((Changes.of(x, y, spread=x.std()),)).value  # 0, 1/2 and 1/2
 0.333
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
@@ -29,9 +32,8 @@ from numpy.typing import NDArray
 
 from rankveil.catalogue import Array, Measure, Value, measure
 from rankveil.errors import NotApplicableError
-from rankveil.execute import in_threads
-from rankveil.moments import average, counted, scale_of
 from rankveil.multivariate import NEGLIGIBLE
+from rankveil.summaries.changes import Changes
 
 Kind = Literal["mse", "mae", "mv"]
 Names = tuple[str, ...]
@@ -153,50 +155,18 @@ def errors_of(kind: Kind, x: Numbers, y: Numbers, *, zero: NDArray[np.bool_], we
     return Errors(Numbers.of(size.mantissa * weights, size.exponent), counts)
 
 
-def _value_errors(kind: Kind, x: Array, y: Array, weight: Array | None) -> Errors:
+def _value_errors(kind: Kind, changes: Sequence[Changes]) -> Errors:
     """For each column the mean error of its values: there are too many of them to keep every exponent."""
-    (x, weight), (y, _) = counted(x, weight), counted(y, weight)
-    unit = None if weight is None else weight / np.max(weight)
-    whole = float(len(x)) if unit is None else float(np.sum(unit))
-
-    def column(j: int) -> tuple[float, int, int, float]:
-        if kind == "mv":
-            return _variation(x[:, j], y[:, j], unit)
-        change, power = _changes(x[:, j], y[:, j])
-        if kind == "mae":
-            return average(change, unit), power, len(x), whole
-        return average(np.square(change, out=change), unit), 2 * power, len(x), whole
-
-    made = in_threads(column, range(x.shape[1]), size=x.size)
-    mean, power, entries, counts = map(np.array, zip(*made, strict=True))
-    return Errors(Numbers.of(mean, power), counts, x.size - int(entries.sum()), int(entries.sum()))
-
-
-def _variation(x: Array, y: Array, weight: Array | None) -> tuple[float, int, int, float]:
-    """The mean of |x - y| / |x| over the values that are not 0, an exponent of 0, their number and their weight."""
-    there = x != 0
-    entries = int(np.count_nonzero(there))
-    if entries < x.size:
-        x, y, weight = x[there], y[there], None if weight is None else weight[there]
-    count = float(entries) if weight is None else float(np.sum(weight))
-    with np.errstate(over="ignore"):
-        ratio = y / x  # x - y would overflow sooner
-        np.abs(np.subtract(1.0, ratio, out=ratio), out=ratio)
-        total = float(np.sum(ratio if weight is None else ratio * weight))
-        return total / count if entries else 0.0, 0, entries, count
-
-
-def _changes(x: Array, y: Array) -> tuple[Array, int]:
-    """|x - y| in units of a power of two near the largest, and that power."""
-    power = 0
-    with np.errstate(over="ignore"):
-        change = np.subtract(x, y)
-    np.abs(change, out=change)
-    if np.max(change, initial=0.0) == math.inf:
-        change, power = np.abs(x / 4 - y / 4), 2
-    scale = scale_of(change)
-    change /= scale
-    return change, power + math.frexp(scale)[1] - 1
+    if kind == "mv":
+        sums, counts = [each.variation for each in changes], np.array([each.weight_there for each in changes])
+        entries, power = sum(each.there for each in changes), 0
+    else:
+        sums = [each.absolute if kind == "mae" else each.squared for each in changes]
+        counts = np.array([each.weight for each in changes])
+        entries, power = sum(each.count for each in changes), 1 if kind == "mae" else 2
+    exponent = np.array([power * (math.frexp(each.unit)[1] - 1) for each in changes])
+    mean = np.array(sums) / np.where(counts > 0, counts, 1.0)
+    return Errors(Numbers.of(mean, exponent), counts, sum(each.count for each in changes) - entries, entries)
 
 
 def constant_note(names: Names, *correlations: Array) -> tuple[str, ...]:
@@ -206,8 +176,8 @@ def constant_note(names: Names, *correlations: Array) -> tuple[str, ...]:
 
 
 def _values(kind: Kind) -> Callable[..., Value]:
-    def loss(x: Array, y: Array, weight_x: Array | None = None, *, names: Names) -> Value:
-        return _value_errors(kind, x, y, weight_x).value("values", names=named(names, x.shape[1]))
+    def loss(value_changes: Sequence[Changes], *, names: Names) -> Value:
+        return _value_errors(kind, value_changes).value("values", names=named(names, len(value_changes)))
 
     return loss
 
@@ -268,15 +238,19 @@ class Quantity(NamedTuple):
     highest: float = math.inf
     """What the absolute error can be at most."""
     mapping: bool = False
+    origin: bool = False
+    """Whether it depends on where 0 lies."""
+    unit: bool = True
+    """Whether it depends on the units of the columns."""
 
 
 _EVERY_PAIR = "over the p(p - 1)/2 pairs of columns i < j"
 _QUANTITIES = {
-    "values": Quantity(_values, "the values", "x_ij", "over all records i and attributes j", mapping=True),
-    "means": Quantity(_means, "the means", "m_j", "over the attributes j"),
+    "values": Quantity(_values, "the values", "x_ij", "over all records i and attributes j", mapping=True, origin=True),
+    "means": Quantity(_means, "the means", "m_j", "over the attributes j", origin=True),
     "covariances": Quantity(_covariances, "the covariances", "v_ij", _EVERY_PAIR),
     "variances": Quantity(_variances, "the variances", "v_jj", "over the attributes j"),
-    "correlations": Quantity(_correlations, "the correlations", "r_ij", _EVERY_PAIR, 2.0),
+    "correlations": Quantity(_correlations, "the correlations", "r_ij", _EVERY_PAIR, 2.0, unit=False),
 }
 
 
@@ -298,7 +272,15 @@ def _cell(name: str, quantity: Quantity, kind: Kind) -> Measure:
         mapping=quantity.mapping,
         equal=quantity.mapping,
         weighted=True,
+        moments=_moments(quantity, kind),
     )
+
+
+def _moments(quantity: Quantity, kind: Kind) -> Literal["as numbers", "in days", "left out"]:
+    """What becomes of dates and times: a ratio needs a 0 that means nothing, a difference has a unit."""
+    if kind == "mv":
+        return "left out" if quantity.origin else "as numbers"
+    return "in days" if quantity.unit else "as numbers"
 
 
 def cells_of(rows: Mapping[str, Quantity]) -> tuple[Measure, ...]:
@@ -340,17 +322,17 @@ def il(il1: float, il2: float, il3: float, il4: float, il5: float) -> Value:
     better="lower",
     weighted=True,
 )
-def il1s(x: Array, y: Array, spread_x: Array, weight_x: Array | None = None, *, names: Names) -> Value:
+def il1s(value_changes: Sequence[Changes], spread_x: Array, *, names: Names) -> Value:
     """IL1s: the mean over all records and attributes of |x_ij - x'_ij| / (sqrt(2) S_j), S_j the standard deviation of
     attribute j in the original; constant attributes are left out.
 
     Unlike the mean variation of the values (`il1`), it does not rise sharply where an original value is near 0.
     """
-    names = named(names, x.shape[1])
+    names = named(names, len(value_changes))
     varies = spread_x > 0
     if not varies.any():
         raise NotApplicableError("every original column is constant, so there is no spread to compare with")
-    change = _value_errors("mae", x, y, weight_x)
+    change = _value_errors("mae", value_changes)
     unit = Numbers.of(spread_x).times(Numbers.of(np.sqrt(np.full(spread_x.size, 2.0))))
     ratio = change.size.over(unit, where=varies)
     left_out = [name for name, kept in zip(names, varies, strict=True) if not kept]

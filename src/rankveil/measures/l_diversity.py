@@ -3,7 +3,8 @@
 Several confidential columns are judged one by one, and the least diverse counts (pycanon's `gen=True`). Machanavajjhala
 and others would also count the other confidential columns as quasi-identifiers: name them so to ask that.
 
-A missing confidential cell is a value of its own, as in pycanon's `l_diversity`.
+A missing confidential cell is a value of its own, as in pycanon's `l_diversity`; cells that are missing by different
+codes (empty, n/a) are different values.
 
 >>> import numpy as np
 >>> quasi = {"AGE": np.array([30.0, 30.0, 30.0, 40.0, 40.0])}
@@ -210,5 +211,5 @@ def _value(
         "records_below_limit": int(below.size),
         "rows": listed(below),
     }
-    notes = (*quasi_notes(quasi), *missing_notes(confidential, how="count as one value of their own"))
+    notes = (*quasi_notes(quasi), *missing_notes(confidential, how="count as one value of their own", apart=True))
     return Value(float(least.min()), details, notes)

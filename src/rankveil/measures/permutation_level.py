@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rankveil.catalogue import EVERY_KIND, Array, Value, measure
-from rankveil.ranks import rank_changes
+from rankveil.catalogue import EVERY_KIND, Value, measure
+from rankveil.summaries.movements import Movements
 
 
 @measure(
@@ -15,7 +15,8 @@ from rankveil.ranks import rank_changes
     per="column",
     kinds=EVERY_KIND,
 )
-def permutation_level(rank_x: Array, rank_y: Array) -> Value:
+def permutation_level(rank_movements: Movements) -> Value:
     """Mean of |rank(x_i) - rank(y_i)| / (n - 1); the maximum stands in the details. One record cannot move: 0."""
-    moved = rank_changes(rank_x, rank_y) / max(rank_x.size - 1, 1)
-    return Value(float(moved.mean()), details={"mean": float(moved.mean()), "maximum": float(moved.max())})
+    farthest = 2 * max(rank_movements.count - 1, 1)
+    mean = rank_movements.total / rank_movements.count / farthest
+    return Value(mean, details={"mean": mean, "maximum": rank_movements.largest / farthest})

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankveil.catalogue import EVERY_KIND, Array, Range, Value, measure
-from rankveil.errors import NotApplicableError, listing
+from rankveil.errors import NotApplicableError, row_listing
 from rankveil.measures._classes import Columns, classes_of, listed, quasi_notes, told
 
 _FEW = 32
@@ -84,9 +84,9 @@ def _checked(weights: Array | None) -> Array:
         raise NotApplicableError("there are no weights; name the column of weights with --role COLUMN=weight")
     wrong = np.flatnonzero(~(np.isfinite(weights) & (weights > 0)))
     if wrong.size:
+        were = "1 weight is" if wrong.size == 1 else f"{wrong.size} weights are"
         raise NotApplicableError(
-            f"{wrong.size} weights are missing, zero or negative (rows {listing(wrong + 1)}); every record needs a "
-            "weight above 0"
+            f"{were} missing, zero or negative ({row_listing(wrong + 1)}); every record needs a weight above 0"
         )
     return weights
 

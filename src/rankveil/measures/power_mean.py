@@ -14,7 +14,9 @@ Details also carry J over whole alphas from -10 to 10 for each attribute: where 
 of another for all alpha below 1, the first protects better however much one minds the worst case (dominance).
 
 >>> import numpy as np
->>> power_mean(np.array([1.0, 2.0, 3.0, 4.0]), np.array([2.0, 1.0, 4.0, 3.0])).value
+>>> from rankveil.summaries.movements import Distances, Powers
+>>> moved = Distances.of(np.array([1, 2, 3, 4]), np.array([2, 1, 4, 3]), records=4, times=2)
+>>> power_mean(Powers.of(moved)).value
 1.0
 """
 
@@ -22,13 +24,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import numpy as np
-
-from rankveil.catalogue import EVERY_KIND, Array, Range, Value, measure
-from rankveil.ranks import rank_changes
-
-_FARTHEST_ALPHA = 10
-"""The curves go from minus to plus this."""
+from rankveil.catalogue import EVERY_KIND, Range, Value, measure
+from rankveil.summaries.movements import HIGHEST, Powers
 
 _USUAL = (-1, 2)
 
@@ -44,8 +41,7 @@ _SOURCE = "Ruiz 2018; Domingo-Ferrer, Muralidhar and Bras-Amoros 2021"
     kinds=EVERY_KIND,
 )
 def power_mean(
-    rank_x: Array,
-    rank_y: Array,
+    rank_powers: Powers,
     *,
     alpha: Annotated[float, Range(-100, 1), "the lower, the more the smallest distances weigh"] = -1.0,
 ) -> Value:
@@ -53,7 +49,7 @@ def power_mean(
 
     It is 0 for alpha <= 0 as soon as one value keeps its rank; `unmoved` is the share of those.
     """
-    return _value(rank_changes(rank_x, rank_y), alpha)
+    return _value(rank_powers, alpha)
 
 
 @measure(
@@ -65,50 +61,22 @@ def power_mean(
     kinds=EVERY_KIND,
 )
 def power_mean_loss(
-    rank_x: Array,
-    rank_y: Array,
+    rank_powers: Powers,
     *,
     alpha: Annotated[float, Range(1, 100), "the higher, the more the largest distances weigh"] = 2.0,
 ) -> Value:
     """(mean of p_i^alpha)^(1/alpha) of the permutation distances of an attribute, alpha at least 1: larger is worse."""
-    return _value(rank_changes(rank_x, rank_y), alpha)
+    return _value(rank_powers, alpha)
 
 
-def _value(distances: Array, alpha: float) -> Value:
-    curve = _curve(distances)
+def _value(powers: Powers, alpha: float) -> Value:
+    curve = [{"alpha": float(k), "value": powers.mean(float(k))} for k in range(-HIGHEST, HIGHEST + 1)]
     details = {
         "alpha": alpha,
         "usual": [point for point in curve if point["alpha"] in _USUAL],
-        "unmoved": float(np.mean(distances == 0)),
-        "smallest": float(distances.min()),
-        "largest": float(distances.max()),
+        "unmoved": powers.unmoved / powers.count,
+        "smallest": powers.smallest / 2,
+        "largest": powers.largest / 2,
         "curve": curve,
     }
-    return Value(_mean(distances, alpha), details)
-
-
-def _mean(distances: Array, alpha: float) -> float:
-    """J, from distances over their largest or smallest, so that no power leaves the range of numbers."""
-    smallest, largest = float(distances.min()), float(distances.max())
-    if largest == 0 or (smallest == 0 and alpha <= 0):
-        return 0.0
-    if alpha == 0:
-        return float(np.exp(np.mean(np.log(distances))))
-    unit = largest if alpha > 0 else smallest
-    return unit * float(np.mean((distances / unit) ** alpha) ** (1 / alpha))
-
-
-def _curve(distances: Array) -> list[dict[str, float]]:
-    """J for whole alphas, each power made from the one before: a product instead of an exponential."""
-    smallest, largest = float(distances.min()), float(distances.max())
-    found = {0: _mean(distances, 0.0)}
-    for sign, unit in ((1, largest), (-1, smallest)):
-        if unit == 0:
-            found |= {sign * k: 0.0 for k in range(1, _FARTHEST_ALPHA + 1)}
-            continue
-        share = distances / unit if sign > 0 else unit / distances
-        power = np.ones_like(share)
-        for k in range(1, _FARTHEST_ALPHA + 1):
-            power *= share
-            found[sign * k] = unit * float(np.mean(power)) ** (sign / k)
-    return [{"alpha": float(alpha), "value": found[alpha]} for alpha in sorted(found)]
+    return Value(powers.mean(alpha), details)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from rankveil.catalogue import EVERY_KIND, Array, Range, Value, measure
 from rankveil.errors import NotApplicableError
+from rankveil.execute import in_threads, one_core_algebra
 from rankveil.measures._indicators import Design, designed
 from rankveil.multivariate import standardised
 from rankveil.seeds import Seed, Stream
@@ -148,6 +149,7 @@ def _merged(x: Array, y: Array, design: Design) -> _Merged:
 # Logistic regression.
 
 
+@one_core_algebra()
 def _logistic(table: _Merged, *, quadratic: bool) -> _Fit:
     terms, said = _terms(table) if quadratic else (table.z, ())
     q = _design(terms)
@@ -190,10 +192,15 @@ def _design(terms: Array) -> Array:
 
 def _products(q: Array, weight: Array) -> Array:
     """The weighted sum of q_i q_i', some thousand records at a time: they stay in the cache."""
-    total = np.zeros((q.shape[1], q.shape[1]))
-    for start in range(0, len(q), _AT_ONCE):
+
+    def part(start: int) -> Array:
         some = slice(start, start + _AT_ONCE)
-        total += (q[some] * weight[some, None]).T @ q[some]
+        made: Array = (q[some] * weight[some, None]).T @ q[some]
+        return made
+
+    total = np.zeros((q.shape[1], q.shape[1]))
+    for made in in_threads(part, range(0, len(q), _AT_ONCE), size=q.size):  # added in the order of the records
+        total += made
     return total
 
 

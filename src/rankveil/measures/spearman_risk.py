@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from rankveil.catalogue import EVERY_KIND, Array, measure
+from rankveil.catalogue import EVERY_KIND, measure
 from rankveil.errors import NotApplicableError
-from rankveil.ranks import rank_correlation
 
 
 @measure(
@@ -17,9 +16,8 @@ from rankveil.ranks import rank_correlation
     headline="max",
     kinds=EVERY_KIND,
 )
-def spearman_risk(rank_x: Array, rank_z: Array) -> float:
+def spearman_risk(rank_spearman_z: float | None) -> float:
     """Spearman's correlation of X_j and Z_j for every attribute, the largest on top: the higher, the more risk."""
-    correlation = rank_correlation(rank_x, rank_z)
-    if correlation is None:
+    if rank_spearman_z is None:
         raise NotApplicableError("the column is constant, so ranks say nothing")
-    return correlation
+    return rank_spearman_z

@@ -44,10 +44,10 @@ def total_variation(
     0: every category is as frequent as before; 1: no category of the one table is in the other. `expected` is about
     the value that two columns of independent records from one distribution would have.
     """
-    weight_x, weight_y = positive(weight_x), positive(weight_y)
+    first, second = positive(weight_x), positive(weight_y)
     codes = coded(x, y)
-    found = apart(codes, weight_x, weight_y)
-    before, after = shares(codes.x, codes.size, weight_x), shares(codes.y, codes.size, weight_y)
+    found = apart(codes, first, second)
+    before, after = shares(codes.x, codes.size, first), shares(codes.y, codes.size, second)
     labels = {} if not categories or categories[0] is None else _labels(categories[0])
 
     def described(code: int) -> dict[str, Any]:

@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from rankveil.canonical import Basis
 from rankveil.catalogue import EVERY_KIND, Array, Value, measure
 from rankveil.errors import NotApplicableError
 from rankveil.multivariate import correlation, standardised
+from rankveil.summaries.correlations import RankBasis
 
 _SAME = 1e-9
 """Shares of variance that differ by less are equal but for rounding."""
@@ -28,8 +28,8 @@ _SAME = 1e-9
 def um(
     x: Array,
     y: Array,
-    rank_basis_x: Basis,
-    rank_basis_y: Basis,
+    rank_basis_x: RankBasis,
+    rank_basis_y: RankBasis,
     *,
     basis: Annotated[Literal["ranks", "values"], "covariances of the ranks, or of the values themselves"] = "ranks",
     kinds: tuple[str, ...] = (),

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from rankveil.catalogue import Array, Range, method
-from rankveil.moments import standard_deviation
+from rankveil.rows import HERE, Rows
 from rankveil.seeds import Stream
 
 
@@ -18,6 +18,7 @@ from rankveil.seeds import Stream
     kinds=("numeric",),
     strength="alpha",
     local_with="sd",
+    by_parts=True,
     tells="the variance of a masked column is 1 + alpha^2 times the original's (plus sd^2 where sd was given); "
     "means and covariances are unbiased",
 )
@@ -26,13 +27,14 @@ def additive_noise(
     *,
     alpha: Annotated[float, Range(0), "noise standard deviation as a multiple of the column's own"] = 0.1,
     sd: Annotated[float | None, Range(0), "noise standard deviation itself, instead of alpha"] = None,
+    rows: Rows = HERE,
     rng: Stream,
 ) -> Array:
     """Additive noise: y = x + e, e ~ N(0, (alpha sigma)^2), or N(0, sd^2) when `sd` is given.
 
     With `sd` the noise needs nothing but the value itself, so a subject could add it alone.
     """
-    spread = alpha * standard_deviation(x) if sd is None else sd
+    spread = alpha * rows.standard_deviation(x) if sd is None else sd
     return x + spread * rng.normal(x.size)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
-from rankveil.catalogue import Array, Outcome, method
+from rankveil import dates
+from rankveil.catalogue import DATED, Array, Outcome, method
 from rankveil.errors import ParameterError
+from rankveil.rows import HERE, Rows
 
 
 @method(
@@ -15,6 +17,7 @@ from rankveil.errors import ParameterError
     source="common practice",
     kinds=("numeric",),
     post=True,
+    by_parts=True,
     from_data={
         "lower": "the smallest original value is published when a masked value is clipped to it",
         "upper": "the largest original value is published when a masked value is clipped to it",
@@ -25,13 +28,18 @@ def clip(
     y: Array,
     original: Array,
     *,
-    lower: Annotated[float | None, "the least value; none for the original's own, which discloses it"] = None,
-    upper: Annotated[float | None, "the largest value; none for the original's own, which discloses it"] = None,
+    lower: Annotated[float | None, DATED, "the least value; none for the original's own, which discloses it"] = None,
+    upper: Annotated[float | None, DATED, "the largest value; none for the original's own, which discloses it"] = None,
+    temporal: Any = None,
+    rows: Rows = HERE,
 ) -> Outcome:
     """Values below `lower` or above `upper` become that end; ends that are not given are the original's."""
-    low = float(original.min()) if lower is None else lower
-    high = float(original.max()) if upper is None else upper
+    least, largest = dates.limit("lower", lower, temporal), dates.limit("upper", upper, temporal)
+    ends = rows.summary(original)
+    low = ends.low if least is None else least
+    high = ends.high if largest is None else largest
     if low > high:
-        raise ParameterError(f"clip: lower ({low:g}) is above upper ({high:g})")
+        shown = [f"{end:g}" if dates.has_zero(temporal) else str(dates.written(end, temporal)) for end in (low, high)]
+        raise ParameterError(f"clip: lower ({shown[0]}) is above upper ({shown[1]})")
     clipped = np.clip(y, low, high)
     return Outcome(clipped, counts={"clipped": int(np.sum(clipped != y))})

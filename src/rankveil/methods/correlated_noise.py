@@ -27,6 +27,7 @@ from rankveil.multivariate import (
     root,
     standardised,
 )
+from rankveil.rows import HERE, Rows
 from rankveil.seeds import Stream
 
 
@@ -36,6 +37,7 @@ from rankveil.seeds import Stream
     works_on="columns",
     kinds=("numeric",),
     strength="gamma",
+    by_parts=True,
     tells="the covariance of two masked columns is 1 + gamma times the original's (1 + sqrt(gamma_i gamma_j) where "
     "columns have their own); means, correlations and regressions are unbiased with one gamma for all",
 )
@@ -44,6 +46,7 @@ def correlated_noise(
     missing: NDArray[np.bool_],
     *,
     gamma: Annotated[float, Range(0), "noise variance as a multiple of the column's own", EACH] = 0.1,
+    rows: Rows = HERE,
     rng: Stream,
 ) -> Array:
     """Correlated noise: Y = X + N(0, gamma Sigma), Sigma the population covariance of X.
@@ -53,11 +56,11 @@ def correlated_noise(
     A constant column stays as it is. With missing cells, variances are those of the values that are there, and
     correlations those of the records that have both values, made positive semidefinite.
     """
-    table = standardised(x)
-    spread, dependence = table.spread, correlation(table.z)
-    if missing.any():  # cells at the mean add to the number of records and to no sum
+    table = standardised(x, rows=rows)
+    spread, dependence = table.spread, correlation(table.z, rows=rows)
+    if rows.count(int(missing.sum())):  # cells at the mean add to the number of records and to no sum
         there = np.asfortranarray(~missing, dtype=np.float64)
-        both = np.maximum(gram(there, there), 1.0) / len(x)
+        both = np.maximum(gram(there, there, rows=rows), 1.0) / rows.count(len(x))
         alone = np.sqrt(np.diag(both))
         spread = spread / alone
         dependence = np.clip(dependence * np.outer(alone, alone) / both, -1.0, 1.0)

@@ -24,8 +24,8 @@ _SWEEPS = 12
     kinds=("numeric", "ordinal", "hierarchy"),
     strength="d",
     marginals="kept",
-    tells="every value moved by at least d ranks (columns without ties) and at most p percent of the ranks; "
-    "every column's distribution is exactly the original's",
+    tells="every value moved by at least d ranks (columns without ties) and at most p percent of the ranks, among all "
+    "values of its column, missing cells left out; every column's distribution is exactly the original's",
 )
 def distance_swap(
     x: Array,
@@ -36,8 +36,9 @@ def distance_swap(
 ) -> Outcome:
     """Rank swap with differences from d records to p percent; a last odd record joins a 3-cycle.
 
-    On a column without ties every record is at permutation distance d or more. With ties, equal values that swap
-    do not move: the attained distance is counted and reported.
+    On a column without ties every record that has a value is at permutation distance d or more, ranks being those
+    among all values of the column. With ties, equal values that swap do not move: the attained distance is counted and
+    reported.
     """
     farthest = x.size - 1 if p is None else ranks_within(p, n=x.size)
     order = strict_order(x, ties=rng.bits(x.size))
@@ -58,7 +59,7 @@ def distance_swap(
 def _(parameters: Mapping[str, Mapping[str, Any]], counts: Mapping[str, Mapping[str, int]]) -> list[str]:
     """Permutation distance d in every column whose ties did not undo it."""
     return [
-        f"column {name}: every value is at permutation distance {given['d']} or more"
+        f"column {name}: every value is at permutation distance {given['d']} or more among all values of the column"
         for name, given in parameters.items()
         if not counts.get(name, {}).get("moved_less_than_d", 0)
     ]

@@ -11,6 +11,7 @@ from rankveil.catalogue import EVERY_KIND, method
     works_on="names",
     kinds=EVERY_KIND,
     role="identifier",
+    by_parts=True,
     tells="the columns dropped are named in the manifest, with their kinds and nothing else",
 )
 def drop(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankveil.catalogue import EACH, Array, Outcome, Range, method
-from rankveil.moments import is_constant, mean, scale_of, standard_deviation
-from rankveil.multivariate import by_column, normal_draws
+from rankveil.multivariate import normal_draws
+from rankveil.rows import HERE, Rows
 from rankveil.seeds import Stream
 
 
@@ -27,6 +27,7 @@ from rankveil.seeds import Stream
     works_on="columns",
     kinds=("numeric",),
     strength="s",
+    by_parts=True,
     tells="every column's mean and variance are exactly the original's; covariances are not",
 )
 def hohne_noise(
@@ -34,6 +35,7 @@ def hohne_noise(
     missing: NDArray[np.bool_],
     *,
     s: Annotated[float, Range(0), "standard deviation of the relative noise", EACH] = 0.3,
+    rows: Rows = HERE,
     rng: Stream,
 ) -> Outcome:
     """Hohne's noise: y = x (1 + sign_i |e|), e ~ N(0, s^2) per value, one random sign per record.
@@ -45,25 +47,29 @@ def hohne_noise(
     sign = np.where(rng.bits(x.shape[0]) >> np.uint64(63), 1.0, -1.0)
     size = np.broadcast_to(s, x.shape[1])
     draws = normal_draws(rng, x.shape)
-    lost = np.zeros(x.shape[1], dtype=bool)
+    lost, still = np.zeros(x.shape[1], dtype=bool), np.zeros(x.shape[1], dtype=bool)
 
-    def column(j: int) -> Array:
-        if size[j] == 0 or is_constant(x[:, j]):
+    def column(j: int, rows: Rows) -> Array:
+        found = rows.summary(x[:, j])
+        still[j] = found.constant
+        if size[j] == 0 or found.constant:
             return x[:, j]
-        scale = scale_of(x[:, j])  # numbers near the largest would overflow on the way
+        scale = found.scale  # numbers near the largest would overflow on the way
         scaled = x[:, j] / scale
         noisy = scaled * (1 + sign * np.abs(size[j] * draws[:, j]))
         there = ~missing[:, j]  # a missing cell only stands at the mean: it is in no mean or variance of the release
-        spread = standard_deviation(noisy[there])
+        _, centre, spread = rows.standardised(noisy[there])
         lost[j] = spread == 0
-        factor = standard_deviation(scaled[there]) / spread if spread > 0 else 0.0
-        restored: Array = (noisy - mean(noisy[there])) * factor + mean(scaled[there])
+        _, wanted, width = rows.standardised(scaled[there])
+        factor = width / spread if spread > 0 else 0.0
+        restored: Array = (noisy - centre) * factor + wanted
         return restored * scale
 
-    made = by_column(column, shape=x.shape)
-    still = sum(is_constant(each) for each in x.T)
-    notes = [f"constant columns, which stay as they are because their mean is kept: {still}"] if still else []
+    made = rows.each(column, {str(j): j for j in range(x.shape[1])}, size=x.size)
+    notes = (
+        [f"constant columns, which stay as they are because their mean is kept: {still.sum()}"] if still.any() else []
+    )
     notes += (
         [f"columns made constant by the noise, of which only the mean was restored: {lost.sum()}"] if lost.any() else []
     )
-    return Outcome(made, notes=tuple(notes))
+    return Outcome(np.asfortranarray(np.column_stack(made)), notes=tuple(notes))

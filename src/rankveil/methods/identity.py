@@ -11,6 +11,7 @@ from rankveil.catalogue import EVERY_KIND, Array, method
     kinds=EVERY_KIND,
     marginals="kept",
     local=True,
+    by_parts=True,
     tells="nothing was changed",
 )
 def identity(x: Array) -> Array:

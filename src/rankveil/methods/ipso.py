@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 from rankveil.catalogue import Array, Outcome, method
 from rankveil.errors import ParameterError
 from rankveil.multivariate import fitted, normal_draws, regressors, scattered, standardised, turned
+from rankveil.rows import HERE, Rows
 from rankveil.seeds import Stream
 
 _DETERMINED = 1e-9
@@ -29,6 +31,7 @@ _DETERMINED = 1e-9
     works_on="columns",
     kinds=("numeric",),
     mapping="none",
+    by_parts=True,
     tells="means and covariances, with the given columns too, are exactly the original's with variant C; B keeps the "
     "regression on the given columns, and A keeps both in expectation only",
 )
@@ -39,6 +42,7 @@ def ipso(
     variant: Annotated[
         Literal["A", "B", "C"], "A plain; B keeps the regression exactly; C also the residual covariance"
     ] = "C",
+    rows: Rows = HERE,
     rng: Stream,
 ) -> Outcome:
     """Synthetic x = fitted values of the regression on (1, given) + random residuals.
@@ -52,25 +56,26 @@ def ipso(
     records and r independent columns in (1, given), n - r residuals are free: with none of them the release would be
     the original, and with one C could only turn the sign of all residuals, so both are refused.
     """
-    n, m = x.shape
-    basis = regressors(given)
+    n, m = rows.count(x.shape[0]), x.shape[1]
+    basis = regressors(given, rows=rows)
     free = n - basis.shape[1]
     if free < (2 if variant == "C" else 1):
         raise ParameterError(
             f"ipso: {n} records leave {max(free, 0)} degrees of freedom after the regression on {given.shape[1]} given "
             "columns, so that the original itself would be released; name fewer given columns or mask more records"
         )
-    table = standardised(x)
-    expected = fitted(table.z, basis)
+    table = standardised(x, rows=rows)
+    expected = fitted(table.z, basis, rows=rows)
     residuals = table.z - expected
-    known = np.sum(residuals * residuals, axis=0) <= n * _DETERMINED**2
+    lengths = rows.sums([partial(np.square, column) for column in residuals.T], size=residuals.size)
+    known = np.array(lengths) <= n * _DETERMINED**2
     residuals[:, known] = 0.0
-    draws = normal_draws(rng, (n, min(free, m)))
+    draws = normal_draws(rng, (x.shape[0], min(free, m)))
     if variant == "C":
-        noise = turned(residuals, draws, basis)
+        noise = turned(residuals, draws, basis, rows=rows)
     else:
-        noise = scattered(residuals, draws)
-        noise -= fitted(noise, basis) if variant == "B" else 0.0
+        noise = scattered(residuals, draws, rows=rows)
+        noise -= fitted(noise, basis, rows=rows) if variant == "B" else 0.0
     made = table.restored(expected + noise)
     unchanged = known & (table.spread > 0)
     made[:, known] = x[:, known]
@@ -79,4 +84,4 @@ def ipso(
         notes.append(f"columns that follow from the given ones exactly and stay as they are: {unchanged.sum()}")
     if free <= m:
         notes.append(f"{n} records leave only {free} degrees of freedom for {m} columns: little of them is hidden")
-    return Outcome(made, counts={"unchanged": n * unchanged} if unchanged.any() else {}, notes=tuple(notes))
+    return Outcome(made, counts={"unchanged": x.shape[0] * unchanged} if unchanged.any() else {}, notes=tuple(notes))

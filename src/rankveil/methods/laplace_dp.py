@@ -15,6 +15,7 @@ import numpy as np
 
 from rankveil.catalogue import Array, Outcome, Range, method
 from rankveil.errors import ParameterError
+from rankveil.rows import HERE, Rows
 from rankveil.seeds import Stream
 
 _BEYOND_THE_MAXIMUM = 1.5
@@ -29,6 +30,7 @@ STUDY = "for studies: floating-point noise, no guarantee against floating-point 
     stronger="lower",
     local_with="upper",
     reproducible_with="fast",
+    by_parts=True,
     survives="data-free",
     from_data={"bounds": "no guarantee holds, because the size of the noise gives the maximum away"},
     tells="every value was clamped between lower and upper, and Laplace noise of scale m (upper - lower) / epsilon was "
@@ -43,6 +45,7 @@ def laplace_dp(
     upper: Annotated[float | None, "values above become this; chosen without looking at the data"] = None,
     bounds: Annotated[Literal["given", "data"], "data for 0 to 1.5 times the maximum: a study, no guarantee"] = "given",
     fast: Annotated[bool, "noise from the seed, in floating point: for studies"] = False,
+    rows: Rows = HERE,
     rng: Stream,
     attributes: int,
 ) -> Outcome:
@@ -51,7 +54,7 @@ def laplace_dp(
     One record changed moves each clamped value of that record by at most upper - lower, so each of the m columns
     spends epsilon / m, and the step epsilon. A column with an epsilon of its own spends that epsilon / m.
     """
-    low, high = _bounds_of(x, lower=lower, upper=upper, bounds=bounds)
+    low, high = _bounds_of(x, lower=lower, upper=upper, bounds=bounds, rows=rows)
     clamped = np.clip(x, low, high)
     counts = {"clamped": int(np.sum(clamped != x))}
     notes = [STUDY] if fast else []
@@ -100,7 +103,7 @@ def sentence(columns: Mapping[str, Any], epsilon: float, *, fast: bool, what: st
     )
 
 
-def _bounds_of(x: Array, *, lower: float | None, upper: float | None, bounds: str) -> tuple[float, float]:
+def _bounds_of(x: Array, *, lower: float | None, upper: float | None, bounds: str, rows: Rows) -> tuple[float, float]:
     if bounds == "given":
         lacking = " and ".join(name for name, end in (("lower", lower), ("upper", upper)) if end is None)
         if lower is None or upper is None:
@@ -112,9 +115,10 @@ def _bounds_of(x: Array, *, lower: float | None, upper: float | None, bounds: st
         return lower, upper
     if lower is not None or upper is not None:
         raise ParameterError("laplace_dp: bounds=data takes the bounds from the data; leave lower and upper out")
-    if np.any(x < 0):
+    ends = rows.summary(x)
+    if ends.low < 0:
         raise ParameterError("laplace_dp: bounds=data is for columns without negative values; give lower and upper")
-    return 0.0, finite_scale("laplace_dp", _BEYOND_THE_MAXIMUM * float(np.max(x)))
+    return 0.0, finite_scale("laplace_dp", _BEYOND_THE_MAXIMUM * ends.high)
 
 
 def require_order(owner: str, lower: float, upper: float) -> None:

@@ -7,16 +7,19 @@ array([ 2.,  2.,  2., 52., 52.])
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankveil.catalogue import EVERY_KIND, Array, Range, method
+from rankveil.blocks import blocks_of
+from rankveil.catalogue import EVERY_KIND, Array, Outcome, Range, method
 from rankveil.categories import Categories
 from rankveil.errors import ParameterError, listing
 from rankveil.microaggregation import centroids, embedded, groups_in_order, groups_of_points
+from rankveil.rows import HERE, Rows, Work
 
 
 @method(
@@ -26,6 +29,7 @@ from rankveil.microaggregation import centroids, embedded, groups_in_order, grou
     kinds=EVERY_KIND,
     strength="k",
     survives="value-wise",
+    by_parts=True,
     tells="means of numbers are exact; variances and covariances are those between groups, smaller than the "
     "original's; an ordinal value is the median of its group, a nominal one its most frequent or most central category",
 )
@@ -35,6 +39,9 @@ def mdav(
     *,
     k: Annotated[int, Range(1), "the least number of records in a group"] = 5,
     block: Annotated[int, Range(0), "how many columns are grouped together, in order; 0 for all, 1 for each alone"] = 0,
+    kd_blocks: Annotated[
+        int, Range(1), "how many blocks of similar records are grouped each by itself: for tables too large for one"
+    ] = 1,
     by: Annotated[
         Literal["distance", "first_component", "z_sum"],
         "group by distance (MDAV), or in order of the first principal component or of the sum of z-scores",
@@ -46,7 +53,8 @@ def mdav(
     names: tuple[str, ...] = (),
     kinds: tuple[str, ...] = (),
     categories: tuple[Categories | None, ...] = (),
-) -> Array:
+    rows: Rows = HERE,
+) -> Array | Outcome:
     """Every value becomes its group's centre; groups have k to 2k - 1 records, near each other in all columns.
 
     Columns count alike: numbers and levels are standardised, the distances of a nominal column (of its hierarchy, or 1
@@ -55,6 +63,11 @@ def mdav(
 
     With `block`, columns are grouped a few at a time in their order; a remainder of one joins the last block. Only with
     all masked columns in one block are records k-anonymous on them.
+
+    MDAV takes time that grows with the square of the records. With `kd_blocks`, records are first cut into so many
+    blocks of about the same size (k-d splits at medians of the widest coordinate, from at most 50,000 records at equal
+    distances in the table), and each block is grouped exactly. Records are as k-anonymous as without; the groups are
+    those of the blocks, a little wider, and which is the block of a record follows from the table alone.
     """
     m = x.shape[1]
     kinds, categories = kinds or ("numeric",) * m, categories or (None,) * m
@@ -66,13 +79,48 @@ def mdav(
             "group by distance, or leave them out"
         )
     masked = np.empty(x.shape, order="F")
+    notes = []
     for columns in blocks(m, block):
-        part = x[:, columns]
         known: dict[str, Any] = {"kinds": kinds[columns], "categories": categories[columns]}
-        points = embedded(part, **known, names=names[columns])
-        groups = groups_of_points(points, k=k) if by == "distance" else groups_in_order(_score(points, by=by), k=k)
-        masked[:, columns] = centroids(part, groups, missing[:, columns], **known, nominal=nominal)
-    return masked
+        work = partial(_grouped, k=k, by=by, nominal=nominal, names=names[columns], **known)
+        carried = [*x[:, columns].T, *missing[:, columns].T.astype(np.float64)]
+        if kd_blocks == 1:
+            made, _ = rows.whole(carried, partial(_told, work))
+        else:
+            points = embedded(x[:, columns], **known, names=names[columns], rows=rows)
+            parts, count = blocks_of(points, blocks=kd_blocks, least=k, rows=rows)
+            made, _ = rows.in_blocks(parts, [*carried, *points.T], partial(_of_block, work), blocks=count)
+            notes.append(f"grouped in {count} blocks of similar records, each by itself")
+        masked[:, columns] = np.column_stack(made)
+    return Outcome(masked, notes=tuple(dict.fromkeys(notes))) if notes else masked
+
+
+def _told(work: Callable[[Sequence[Array]], Array], carried: Sequence[Array]) -> tuple[list[Array], None]:
+    return list(work(carried).T), None
+
+
+def _of_block(work: Callable[[Sequence[Array]], Array], _: int) -> Work:
+    """What is done with a block, whichever it is."""
+    return partial(_told, work)
+
+
+def _grouped(
+    carried: Sequence[Array],
+    *,
+    k: int,
+    by: str,
+    nominal: str,
+    names: tuple[str, ...],
+    kinds: tuple[str, ...],
+    categories: tuple[Categories | None, ...],
+) -> Array:
+    """The centres of the groups of some records: their values, which are missing, and their points if known."""
+    m = len(kinds)
+    x, missing = np.asfortranarray(np.column_stack(carried[:m])), np.column_stack(carried[m : 2 * m]) > 0
+    known: dict[str, Any] = {"kinds": kinds, "categories": categories}
+    points = np.column_stack(carried[2 * m :]) if len(carried) > 2 * m else embedded(x, **known, names=names)
+    groups = groups_of_points(points, k=k) if by == "distance" else groups_in_order(_score(points, by=by), k=k)
+    return centroids(x, groups, missing, **known, nominal=nominal)
 
 
 def _score(z: Array, *, by: str) -> Array:

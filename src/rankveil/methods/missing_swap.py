@@ -27,7 +27,8 @@ from rankveil.seeds import Stream
     kinds=EVERY_KIND,
     changes_missing=True,
     marginals="kept",
-    tells="as many cells are missing in every column as in the original, and its values are exactly the original's; "
+    tells="as many cells are missing in every column, by each missing code, as in the original, and its values are "
+    "exactly the original's; "
     "those that traded places tell nothing of who had no value, nor of what that depends on",
 )
 def missing_swap(
@@ -36,14 +37,16 @@ def missing_swap(
     *,
     share: Annotated[float, Range(0, 1), "which part of the missing cells trade places"] = 1.0,
     names: tuple[str, ...] = (),
+    gaps: NDArray[np.int64] | None = None,
     rng: Stream,
 ) -> Outcome:
     """In every column each missing cell trades places with one that has a value, drawn at random, nobody twice.
 
-    Values go to the record whose cell was missing. Where more cells are missing than there are values, as many trade
-    places as there are values.
+    Values go to the record whose cell was missing, and its missing code (n/a, -9, .a; see `gaps`) goes the other way.
+    Where more cells are missing than there are values, as many trade places as there are values.
     """
     made, gone = x.copy(order="F"), missing.copy(order="F")
+    codes = np.where(missing, 0, -1) if gaps is None else gaps.copy()
     swapped = np.zeros(x.shape[1], dtype=np.int64)
     for j in range(x.shape[1]):
         order = rng.order(len(x))
@@ -52,7 +55,8 @@ def missing_swap(
         empty, full = empty[:count], full[:count]
         made[empty, j] = x[full, j]
         gone[empty, j], gone[full, j] = False, True
+        codes[full, j], codes[empty, j] = codes[empty, j], -1
         swapped[j] = count
     whole = [name for name, column in zip(names, missing.T, strict=False) if not column.any()]
     notes = (f"no cell is missing, so nothing was swapped, in {listing(whole, most=10)}",) if whole else ()
-    return Outcome(made, {"swapped": swapped}, notes, missing=gone)
+    return Outcome(made, {"swapped": swapped}, notes, missing=gone, gaps=codes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rankveil.catalogue import EVERY_KIND, Array, method
+from rankveil.rows import HERE, Rows
 from rankveil.seeds import Stream
 
 
@@ -11,9 +12,10 @@ from rankveil.seeds import Stream
     source="Domingo-Ferrer and Muralidhar 2016",
     kinds=EVERY_KIND,
     marginals="kept",
+    by_parts=True,
     tells="columns are independent of each other and of who is who; "
     "every column's distribution is exactly the original's",
 )
-def permute(x: Array, *, rng: Stream) -> Array:
+def permute(x: Array, *, rows: Rows = HERE, rng: Stream) -> Array:
     """An independent random permutation of each column: the control with the most protection."""
-    return x[rng.order(x.size)]
+    return rows.permuted(x, rng.bits(x.size))

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from rankveil.catalogue import Array, Outcome, Range, method
 from rankveil.categories import Categories
 from rankveil.errors import ParameterError, suggestion
+from rankveil.rows import HERE, Rows
 from rankveil.seeds import Stream
 
 Codes = NDArray[np.intp]
@@ -31,6 +32,7 @@ Codes = NDArray[np.intp]
     kinds=("ordinal", "nominal"),
     strength="p",
     instead=("matrix",),
+    by_parts=True,
     tells="counts are corrected by the inverse of the matrix P of the exchange, which is 1 - p on its diagonal and "
     "p / (c - 1) elsewhere for c categories (see counts), or given; with to = frequency P(k, l) is p f_l / (1 - f_k), "
     "f the original shares, which are not published; invariant PRAM keeps the expected share of every category, so its "
@@ -46,6 +48,7 @@ def pram(
     invariant: Annotated[bool, "exchange a second time, so that the expected shares of the categories stay"] = False,
     matrix: Annotated[str | None, "the probabilities themselves instead: 'a>b:0.1;a>c:0.2;b>a:0.3'"] = None,
     categories: Categories,
+    rows: Rows = HERE,
     rng: Stream,
 ) -> Outcome:
     """Every category k becomes l with probability P(k, l), each record by itself.
@@ -54,7 +57,7 @@ def pram(
     The invariant form is P P* with P*(k, l) = f_l P(l, k) / sum_m f_m P(m, k), f the original shares: f P P* = f.
     """
     code = x.astype(np.intp)
-    counts = np.bincount(code, minlength=len(categories)).astype(np.float64)
+    counts = rows.tally(code, len(categories)).astype(np.float64)
     told = {"categories": len(categories)}
     if matrix is not None:
         table = read_matrix(matrix, categories.labels)
@@ -84,7 +87,7 @@ def _(shares: Mapping[str, float], parameters: Mapping[str, Any], counts: Mappin
     """f from the released shares, whose expectation is f P."""
     if parameters["invariant"]:
         return dict(shares)
-    p, matrix, number = parameters["p"], parameters["matrix"], counts["categories"]
+    matrix, number = parameters["matrix"], counts["categories"]
     if matrix is not None:
         named = [label for source, target, _ in _entries(matrix, list(shares)) for label in (source, target)]
         labels = list(dict.fromkeys([*shares, *named]))
@@ -93,6 +96,7 @@ def _(shares: Mapping[str, float], parameters: Mapping[str, Any], counts: Mappin
         if np.linalg.cond(table) > 1e12:
             raise ParameterError("pram: its matrix has no inverse, so the original shares do not follow from it")
         return dict(zip(labels, np.linalg.solve(table.T, released).tolist(), strict=True))
+    p = parameters["p"]
     if number < 2 or p == 0:
         return dict(shares)
     if parameters["to"] == "frequency":

@@ -19,6 +19,7 @@ import numpy as np
 from rankveil.catalogue import Array, Outcome, Range, method
 from rankveil.categories import Categories
 from rankveil.errors import ParameterError, listing
+from rankveil.rows import HERE, Rows
 from rankveil.seeds import Stream
 
 _GRAIN = 2.0**-50
@@ -34,6 +35,7 @@ _GRAIN = 2.0**-50
     instead=("epsilon",),
     local_with="domain",
     relabels=True,
+    by_parts=True,
     survives="data-free",
     from_data={"domain": "which categories the original column has"},
     tells="with k categories (see counts) and the truth kept with probability p, the share of a category is estimated "
@@ -46,6 +48,7 @@ def randomized_response(
     epsilon: Annotated[float | None, Range(0, above=True), "the privacy of one answer, instead of p"] = None,
     domain: Annotated[tuple[str, ...] | None, "all categories that there can be; none for those that there are"] = None,
     categories: Categories,
+    rows: Rows = HERE,
     rng: Stream,
 ) -> Outcome:
     """The truth with probability p, otherwise a category drawn uniformly from all of the domain, the true one too.
@@ -55,7 +58,11 @@ def randomized_response(
     """
     labels, code = categories.labels if domain is None else domain, x.astype(np.intp)
     if domain is not None:
-        _check(domain, categories, present=[categories.labels[i] for i in np.unique(code)])
+        _check(
+            domain,
+            categories,
+            present=[categories.labels[i] for i in np.flatnonzero(rows.tally(code, len(categories)))],
+        )
     kept = p if epsilon is None else truth(epsilon, len(labels))
     place = {label: code for code, label in enumerate(labels)}
     true = np.array([place.get(label, -1) for label in categories.labels], dtype=np.float64)[code]

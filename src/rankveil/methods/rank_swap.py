@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import Annotated
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankveil.catalogue import Array, Outcome, Range, method
 from rankveil.kernels.swapping import within_reach
-from rankveil.ranks import ranks_within, strict_order
+from rankveil.ranks import ranks_within
+from rankveil.rows import HERE, Rows
 from rankveil.seeds import Stream
+
+_AT_A_TIME = 2**20
+"""Places whose partners are held at a time."""
 
 
 @method(
@@ -18,19 +25,25 @@ from rankveil.seeds import Stream
     kinds=("numeric", "ordinal", "hierarchy"),
     strength="p",
     marginals="kept",
+    by_parts=True,
     tells="no value moved by more than p percent of the ranks; every column's distribution is exactly the original's",
 )
 def rank_swap(
     x: Array,
     *,
     p: Annotated[float, Range(0, 100), "how far a value may move, in percent of the records"] = 5.0,
+    rows: Rows = HERE,
     rng: Stream,
 ) -> Outcome:
     """Rank swapping: each value swaps with one whose rank differs by at most p percent of n, nobody twice."""
-    reach = ranks_within(p, n=x.size)
-    order = strict_order(x, ties=rng.bits(x.size))
-    partner = within_reach(rng.random(x.size), reach)
-    ordered, masked = x[order], np.empty_like(x)
-    masked[order] = ordered[partner]
-    notes = (f"p = {p:g} percent of {x.size} records is less than one rank: nothing was swapped",) if reach == 0 else ()
+    count = rows.count(x.size)
+    reach = ranks_within(p, n=count)
+    ties = rng.bits(x.size)
+    masked = rows.swapped(x, ties, partial(_partners, rng, reach))
+    notes = (f"p = {p:g} percent of {count} records is less than one rank: nothing was swapped",) if reach == 0 else ()
     return Outcome(masked, notes=notes)
+
+
+def _partners(rng: Stream, reach: int, count: int) -> Iterator[NDArray[np.int64]]:
+    """Who swaps with whom: a draw for each place in the order."""
+    return within_reach(rng.loose_pieces(count, _AT_A_TIME), count, reach)

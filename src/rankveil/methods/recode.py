@@ -20,6 +20,8 @@ from rankveil import dates
 from rankveil.catalogue import Array, Outcome, Range, method
 from rankveil.categories import Categories
 from rankveil.errors import ParameterError, suggestion
+from rankveil.moments import Summary
+from rankveil.rows import HERE, Rows
 
 _MOST = 10_000
 """Bands at most."""
@@ -32,6 +34,7 @@ OTHER = "other"
     kinds=("numeric", "ordinal", "nominal"),
     strength="level",
     relabels=True,
+    by_parts=True,
     told=("level", "cuts", "width", "rare"),
     tells="a released label tells the group of the value, and nothing within the group",
 )
@@ -45,6 +48,7 @@ def recode(
     rare: Annotated[float | None, Range(0, 100), "categories below this share, in percent, become 'other'"] = None,
     categories: Categories | None = None,
     temporal: Any = None,
+    rows: Rows = HERE,
 ) -> Outcome:
     """Every value becomes the group that it belongs to: a group of a hierarchy, a band [a,b), or `other`."""
     said = [name for name, given in (("level", level), ("width", width), ("rare", rare)) if given is not None]
@@ -54,13 +58,15 @@ def recode(
     if categories is None:
         if level is not None or rare is not None:
             raise ParameterError(f"{said[0]} is for categories; give numbers cuts or a width")
-        return _bands(x, _numbers(cuts, temporal) if cuts else _steps(x, width or 1.0, origin, temporal), temporal)
+        if cuts:
+            return _bands(x, _numbers(cuts, temporal), temporal, rows)
+        return _bands(x, _steps(rows.summary(x), width or 1.0, origin, temporal), temporal, rows)
     if width is not None:
         raise ParameterError("width is for numbers; give categories a level, cuts or rare")
     if level is not None:
         return _regrouped(x, [_group(categories, label, level) for label in categories.labels])
     if rare is not None:
-        return _without_rare(x, categories, rare)
+        return _without_rare(x, categories, rare, rows)
     return _regrouped(x, _stretches(categories, cuts))
 
 
@@ -91,19 +97,20 @@ def _regrouped(x: Array, groups: list[str]) -> Outcome:
     return Outcome(np.array([place[group] for group in groups], dtype=np.float64)[x.astype(np.intp)], levels=levels)
 
 
-def _without_rare(x: Array, categories: Categories, rare: float) -> Outcome:
+def _without_rare(x: Array, categories: Categories, rare: float, rows: Rows) -> Outcome:
     """Categories below a share of the values together; what is left of them may still be rare, which is said."""
     if categories.ordered:
         raise ParameterError(f"rare is for categories without an order, in which '{OTHER}' has no place; give it cuts")
-    counts = np.bincount(x.astype(np.intp), minlength=len(categories))
-    few = counts < rare / 100 * x.size
+    counts = rows.tally(x.astype(np.intp), len(categories))
+    least = rare / 100 * counts.sum()
+    few = counts < least
     there = np.flatnonzero(counts)
     groups = [OTHER if gone else word for word, gone in zip(categories.labels, few, strict=True)]
     levels = tuple(dict.fromkeys(groups[i] for i in there))  # none that no record has
     place = {group: code for code, group in enumerate(levels)}
     codes = np.array([place.get(group, 0) for group in groups], dtype=np.float64)[x.astype(np.intp)]
     together = int(counts[[group == OTHER for group in groups]].sum())
-    notes = (f"'{OTHER}' is itself below {rare:g} percent",) if 0 < together < rare / 100 * x.size else ()
+    notes = (f"'{OTHER}' is itself below {rare:g} percent",) if 0 < together < least else ()
     return Outcome(codes, notes=notes, levels=levels)
 
 
@@ -127,7 +134,7 @@ def _numbers(cuts: tuple[str, ...], temporal: Any) -> list[float]:
     for cut in cuts:
         number = _parsed(cut) if temporal is None else dates.parsed(cut, temporal)
         if number is None:
-            what = "numbers" if temporal is None else f"like {_example(temporal)}"
+            what = "numbers" if temporal is None else f"like {dates.example(temporal)}"
             raise ParameterError(f"cuts must be {what}, not {cut!r}")
         found.append(number)
     if any(b <= a for a, b in itertools.pairwise(found)):
@@ -143,29 +150,22 @@ def _parsed(cut: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _example(temporal: Any) -> str:
-    """How a date or time is written."""
-    if pa.types.is_duration(temporal):
-        return f"3600, a number of {temporal.unit}"
-    return str(dates.written(dates.parsed("23:59:00" if pa.types.is_time(temporal) else 0, temporal) or 0.0, temporal))
-
-
-def _steps(x: Array, width: float, origin: float, temporal: Any) -> list[float]:
+def _steps(ends: Summary, width: float, origin: float, temporal: Any) -> list[float]:
     """The ends of all bands that have values."""
     unit = 1.0
     if temporal is not None:
         if not pa.types.is_date(temporal) or width != int(width) or origin != int(origin):
             raise ParameterError("a width is for numbers, and in whole days for dates; give times cuts")
         unit = 86_400_000.0 if pa.types.is_date64(temporal) else 1.0
-    first, last = ((float(end) / unit - origin) / width for end in (x.min(), x.max()))
+    first, last = ((float(end) / unit - origin) / width for end in (ends.low, ends.high))
     if not last - first < _MOST:  # nor where they are infinite
         raise ParameterError(f"a width of {width:g} makes more than {_MOST} bands; choose a larger one")
     # one more at either end, because the quotient may be rounded
     steps = range(math.floor(first) - 1, math.floor(last) + 3)
-    ends = [_plain(origin + step * width) * unit for step in steps]
-    if any(b <= a for a, b in itertools.pairwise(ends)):
+    edges = [_plain(origin + step * width) * unit for step in steps]
+    if any(b <= a for a, b in itertools.pairwise(edges)):
         raise ParameterError(f"a width of {width:g} is too small for numbers of this size; choose a larger one")
-    return ends
+    return edges
 
 
 def _plain(number: float) -> float:
@@ -173,12 +173,13 @@ def _plain(number: float) -> float:
     return number if number == math.floor(number) else float(f"{number:.15g}")
 
 
-def _bands(x: Array, cuts: list[float], temporal: Any) -> Outcome:
+def _bands(x: Array, cuts: list[float], temporal: Any, rows: Rows) -> Outcome:
     """Numbers by the band that they lie in, its lower end included."""
     code = np.searchsorted(np.array(cuts), x, side="right").astype(np.float64)
     ends = ["-inf", *(_shown(cut, temporal) for cut in cuts), "inf"]
     labels = [f"{'(' if low == '-inf' else '['}{low},{high})" for low, high in itertools.pairwise(ends)]
-    first, last = int(code.min()), int(code.max())
+    found = rows.summary(code)
+    first, last = int(found.low), int(found.high)
     return Outcome(code - first, levels=tuple(labels[first : last + 1]))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rankveil.catalogue import Array, Outcome, method
-from rankveil.moments import mean, standard_deviation
+from rankveil.rows import HERE, Rows
 
 
 @method(
@@ -11,11 +11,12 @@ from rankveil.moments import mean, standard_deviation
     source="Domingo-Ferrer and Mateo-Sanz; section 5 of probabilistic information loss",
     kinds=("numeric",),
     post=True,
+    by_parts=True,
     tells="every column's mean and variance are exactly the original's",
 )
-def rescale(y: Array, original: Array) -> Outcome:
+def rescale(y: Array, original: Array, *, rows: Rows = HERE) -> Outcome:
     """(y - mean_y) sd_x / sd_y + mean_x; a constant masked column can take the mean only."""
-    spread, wanted = standard_deviation(y), standard_deviation(original)
+    (_, centre, spread), (_, mean, wanted) = rows.standardised(y), rows.standardised(original)
     notes = ("the masked column is constant: only its mean was restored",) if spread == 0 < wanted else ()
     factor = wanted / spread if spread > 0 else 0.0
-    return Outcome((y - mean(y)) * factor + mean(original), notes=notes)
+    return Outcome((y - centre) * factor + mean, notes=notes)

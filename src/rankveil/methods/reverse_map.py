@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rankveil import ranks
 from rankveil.catalogue import EVERY_KIND, Array, method
 from rankveil.errors import ParameterError
+from rankveil.rows import HERE, Rows
 from rankveil.seeds import Stream
 
 
@@ -14,10 +14,11 @@ from rankveil.seeds import Stream
     kinds=EVERY_KIND,
     marginals="kept",
     post=True,
+    by_parts=True,
     tells="every column's distribution is exactly the original's",
 )
-def reverse_map(y: Array, original: Array, *, rng: Stream) -> Array:
+def reverse_map(y: Array, original: Array, *, rows: Rows = HERE, rng: Stream) -> Array:
     """Z instead of Y: z_i is the original value whose rank is that of y_i; ties in y are broken by the stream."""
     if y.size != original.size:
         raise ParameterError("an earlier step changed how many cells are missing; let reverse_map come before it")
-    return ranks.reverse_map(original, y, rng=rng)
+    return rows.in_order_of(original, y, rng.bits(y.size))

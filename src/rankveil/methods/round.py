@@ -7,6 +7,7 @@ from typing import Annotated
 import numpy as np
 
 from rankveil.catalogue import Array, Range, method
+from rankveil.rows import HERE, Rows
 
 _MOST_DECIMALS = 12
 
@@ -16,6 +17,7 @@ _MOST_DECIMALS = 12
     source="common practice",
     kinds=("numeric",),
     post=True,
+    by_parts=True,
     from_data={"decimals": "only how many decimals the original column has"},
     tells="values were rounded, which adds at most half a unit of the last digit",
 )
@@ -24,9 +26,12 @@ def round_(
     original: Array,
     *,
     decimals: Annotated[int | None, Range(-12, 12), "how many; none for as many as the original has"] = None,
+    rows: Rows = HERE,
 ) -> Array:
     """Round to `decimals`, or to whole numbers or the decimals that the original values have."""
-    return _rounded(y, decimals_of(original) if decimals is None else decimals) + 0.0  # no -0
+    if decimals is None:
+        decimals = int(rows.summary(np.array([float(decimals_of(original))])).high)
+    return _rounded(y, decimals) + 0.0  # no -0
 
 
 def _rounded(x: Array, decimals: int) -> Array:

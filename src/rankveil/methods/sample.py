@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from rankveil.catalogue import EVERY_KIND, Range, method
 from rankveil.errors import ParameterError
 from rankveil.ranks import Order
+from rankveil.rows import HERE, Rows
 from rankveil.seeds import Stream
 
 
@@ -28,8 +29,9 @@ from rankveil.seeds import Stream
     instead=("size",),
     mapping="reordered",
     leaves_out=True,
+    by_parts=True,
     tells="every record (every group, where there are groups) was as likely as any other to be released: totals are "
-    "those of the release divided by the share, and so are weights to be divided by it",
+    "those of the release divided by the share; a column of weights was divided by it already",
 )
 def sample(
     records: int,
@@ -37,16 +39,20 @@ def sample(
     share: Annotated[float | None, Range(0, 1, above=True), "which part of the records is released"] = None,
     size: Annotated[int | None, Range(1), "how many (groups, where there are groups) instead of a share"] = None,
     groups: NDArray[np.int64] | None = None,
+    rows: Rows = HERE,
     rng: Stream,
 ) -> Order:
     """A simple random sample without replacement; records keep their order, and groups stay whole.
 
-    A share of n records is the nearest whole number of them, and one at least.
+    A share of n records is the nearest whole number of them, and one at least. Where a column has the role weight, the
+    released weights are multiplied by n / m when m of n records (of n groups, where there are groups) are released, so
+    that they stand for the same population; whole weights become decimals only where that makes some.
     """
     if (share is None) == (size is None):
         raise ParameterError("sample needs the share of the records or their number, one of the two: --set share=0.1")
     if groups is None:
-        return np.sort(rng.order(records)[: _wanted(records, share, size, "records")])
+        wanted = _wanted(rows.count(records), share, size, "records")
+        return np.flatnonzero(rows.places(rng.bits(records)) < wanted)
     different, number = np.unique(groups, return_inverse=True)
     wanted = _wanted(different.size, share, size, "groups")
     taken = np.zeros(different.size, dtype=bool)

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from rankveil.catalogue import Array, Outcome, method
 from rankveil.multivariate import (
-    by_column,
     combined,
     correlation,
     nearest_correlation,
@@ -24,7 +23,7 @@ from rankveil.multivariate import (
     root,
     standardised,
 )
-from rankveil.ranks import average_ranks, strict_order
+from rankveil.rows import HERE, Rows
 from rankveil.seeds import Stream
 
 _DETERMINED = 1e-9
@@ -37,10 +36,11 @@ _DETERMINED = 1e-9
     works_on="columns",
     kinds=("numeric", "ordinal", "hierarchy"),
     marginals="kept",
+    by_parts=True,
     tells="every column's distribution is exactly the original's; rank correlations, with the given columns too, are "
     "about the original's; given those columns, who has which value is drawn anew",
 )
-def shuffle(x: Array, given: Array, missing: NDArray[np.bool_], *, rng: Stream) -> Outcome:
+def shuffle(x: Array, given: Array, missing: NDArray[np.bool_], *, rows: Rows = HERE, rng: Stream) -> Outcome:
     """Data shuffling: draw normal scores given those of the non-confidential columns, put back values in their order.
 
     The score of a rank is the normal quantile of rank / (n + 1), ties at their mean rank. With Spearman's correlations
@@ -52,24 +52,24 @@ def shuffle(x: Array, given: Array, missing: NDArray[np.bool_], *, rng: Stream) 
     from scipy.special import ndtri
 
     n, m = x.shape
-    ranks = np.asfortranarray(np.hstack([average_ranks(x), average_ranks(given)]))
-    copula = 2 * np.sin(np.pi / 6 * correlation(standardised(ranks).z))
+    ranks = rows.average_ranks(np.asfortranarray(np.hstack([x, given])))
+    copula = 2 * np.sin(np.pi / 6 * correlation(standardised(ranks, rows=rows).z, rows=rows))
     np.fill_diagonal(copula, 1.0)
     copula = nearest_correlation(copula)
     weights = np.einsum("ij,jk->ik", pseudo_inverse(copula[m:, m:]), copula[m:, :m])
     left = copula[:m, :m] - np.einsum("ji,jk->ik", copula[m:, :m], weights)
     draws = combined(normal_draws(rng, x.shape), root((left + left.T) / 2))
     if given.shape[1]:
-        draws += combined(np.asfortranarray(ndtri(ranks[:, m:] / (n + 1))), weights)
+        draws += combined(np.asfortranarray(ndtri(ranks[:, m:] / (rows.count(n) + 1))), weights)
     known = int(np.sum(np.diag(left) < _DETERMINED))
     note = f"columns whose ranks follow from the given ones, so that nothing is drawn anew in them: {known}"
     ties = [rng.bits(n) for _ in range(m)]
 
-    def put_back(j: int) -> Array:
+    def put_back(j: int, rows: Rows) -> Array:
         there = ~missing[:, j]  # a missing cell only stands at the mean: that is no value to hand on
         column = x[:, j].copy()
-        order = strict_order(draws[there, j], ties=ties[j][there])
-        column[np.flatnonzero(there)[order]] = np.sort(x[there, j])
+        column[there] = rows.in_order_of(x[there, j], draws[there, j], ties[j][there])
         return column
 
-    return Outcome(by_column(put_back, shape=x.shape), notes=(note,) if known else ())
+    made = rows.each(put_back, {str(j): j for j in range(m)}, size=x.size)
+    return Outcome(np.asfortranarray(np.column_stack(made)), notes=(note,) if known else ())

@@ -16,8 +16,8 @@ from rankveil.papers.compare import lines, misprint, printed, statement
 from rankveil.papers.large_example import ATTRIBUTES, NOISE, SMALL_NOISE, SPREAD, Trials, distances
 from rankveil.papers.published import new_directions as paper
 from rankveil.papers.result import Paper, PaperTable, Progress, Reproduction, Row
+from rankveil.people.certificate import certify
 from rankveil.people.intruder import Attack, attack
-from rankveil.people.protector import certify
 from rankveil.people.subject import Verification, verify
 from rankveil.ranks import average_ranks
 

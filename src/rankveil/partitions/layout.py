@@ -16,8 +16,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankveil.partitions.runs import Codes, code_file, sample_file
+from rankveil.partitions.runs import code_file, sample_file
 from rankveil.partitions.scratch import Scratch
+from rankveil.sorting import Codes
 
 Cuts = NDArray[np.int64]
 

@@ -1,24 +1,23 @@
-"""Parquet folders of any size: what their footers say, and ranges of rows read as columns of numbers."""
+"""Parquet folders of any size: what their footers say, and ranges of rows read as columns of cells or of numbers."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankveil.errors import FormatError, PairError, TableError, listing, suggestion
+from rankveil.partitions import places
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Array = NDArray[np.float64]
-
-_ENDING = ".parquet"
+Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -44,6 +43,8 @@ class Source:
     """The columns."""
     gaps: frozenset[str]
     """Columns that have nulls, or may have by what the footers say; of NaN they say nothing."""
+    schema: pa.Schema | None = None
+    """The types of the columns, and what is said of them."""
 
     def __len__(self) -> int:
         return sum(file.rows for file in self.files)
@@ -61,18 +62,46 @@ class Source:
             end += size
         return tuple(found) if end == found[-1] else (*found, end)
 
+    def rows(self, start: int, stop: int) -> Rows:
+        """The rows of the table that stand from start to before stop: here the same."""
+        return np.arange(start, stop, dtype=np.int64)
+
+    def cells(self, columns: Sequence[str], start: int, stop: int) -> list[pa.Array]:
+        """The cells of some columns in the rows from start to before stop, as they are stored."""
+        parts = self._parts(columns, start, stop)
+        return [_in_one([chunk for _, part in parts for chunk in part.column(name).chunks]) for name in columns]
+
     def read(self, columns: Sequence[str], start: int, stop: int) -> list[Array]:
         """The numbers of some columns in the rows from start to before stop; missing ones are NaN."""
+        parts = self._parts(columns, start, stop)
+        found = [[_numbers(part.column(name), path, name) for path, part in parts] for name in columns]
+        return [each[0] if len(each) == 1 else np.concatenate([*each, np.empty(0)]) for each in found]
+
+    def _parts(self, columns: Sequence[str], start: int, stop: int) -> list[tuple[str, pa.Table]]:
+        """Some columns of the rows from start to before stop, file by file."""
         parts, first = [], 0
         for file in self.files:
             begin, end = max(start - first, 0), min(stop - first, file.rows)
             if begin < end:
-                parts.append(_rows(file, columns, begin, end))
+                parts.append((file.path, _rows(file, columns, begin, end)))
             first += file.rows
-        return [
-            each[0] if len(each) == 1 else np.concatenate([*each, np.empty(0)])
-            for each in ([part[j] for part in parts] for j in range(len(columns)))
-        ]
+        return parts
+
+
+class Readable(Protocol):
+    """Records in order, read as columns of numbers: a table, or some records of one."""
+
+    @property
+    def path(self) -> str:
+        """Where the table lies, for messages."""
+
+    def __len__(self) -> int: ...
+
+    def read(self, columns: Sequence[str], start: int, stop: int) -> list[Array]:
+        """The numbers of some columns in the records from start to before stop; missing ones are NaN."""
+
+    def rows(self, start: int, stop: int) -> Rows:
+        """The rows of the table, in order, that these records stand in."""
 
 
 def survey(path: str) -> Source:
@@ -86,7 +115,7 @@ def survey(path: str) -> Source:
         groups = tuple(metadata.row_group(k).num_rows for k in range(metadata.num_row_groups))
         files.append(File(each, groups))
         gaps |= {name for name in schema.names if name not in gaps and _may_have_gaps(metadata, schema, name)}
-    return Source(path, tuple(files), tuple(footers[0][0].names), frozenset(gaps))
+    return Source(path, tuple(files), tuple(footers[0][0].names), frozenset(gaps), footers[0][0])
 
 
 def check_aligned(original: Source, masked: Source, columns: Sequence[str]) -> None:
@@ -103,12 +132,11 @@ def check_aligned(original: Source, masked: Source, columns: Sequence[str]) -> N
 
 
 def _paths(path: str) -> list[str]:
-    if not os.path.isdir(path):
+    if not places.is_folder(path):
         return [path]
-    names = sorted(name for name in os.listdir(path) if not name.startswith((".", "_")))
-    found = [os.path.join(path, name) for name in names if name.lower().endswith(_ENDING)]
+    found = places.parquet_files(path)
     if not found:
-        raise FormatError(f"{path}: the folder itself holds no {_ENDING} file")
+        raise FormatError(f"{path}: the folder itself holds no {places.ENDING} file")
     return found
 
 
@@ -126,7 +154,7 @@ def _said_of(path: str) -> Iterator[None]:
 def _footer(path: str) -> tuple[pa.Schema, Any]:
     import pyarrow.parquet as pq
 
-    with _said_of(path), pq.ParquetFile(path) as file:
+    with _said_of(path), places.opened(path) as source, pq.ParquetFile(source) as file:
         return file.schema_arrow, file.metadata
 
 
@@ -158,17 +186,25 @@ def _may_have_gaps(metadata: Any, schema: pa.Schema, name: str) -> bool:
     return False
 
 
-def _rows(file: File, columns: Sequence[str], start: int, stop: int) -> list[Array]:
-    """The numbers of some columns in some rows of a file: only the row groups that hold them are read."""
+def _rows(file: File, columns: Sequence[str], start: int, stop: int) -> pa.Table:
+    """Some columns of some rows of a file: only the row groups that hold them are read."""
     import pyarrow.parquet as pq
 
     ends = np.cumsum(file.groups)
     first, last = np.searchsorted(ends, [start, stop - 1], side="right")
     before = int(ends[first] - file.groups[first])
-    with _said_of(file.path), pq.ParquetFile(file.path) as opened:
+    with _said_of(file.path), places.opened(file.path) as source, pq.ParquetFile(source) as opened:
         groups = list(range(int(first), int(last) + 1))
         table = opened.read_row_groups(groups, columns=list(columns), use_threads=False)
-    return [_numbers(table.column(name), file.path, name)[start - before : stop - before] for name in columns]
+    return table.slice(start - before, stop - start)
+
+
+def _in_one(chunks: Sequence[pa.Array]) -> pa.Array:
+    """Pieces of a column in one; those of categories may have been written with categories of their own."""
+    import pyarrow as pa
+
+    whole = pa.chunked_array(chunks).unify_dictionaries()
+    return whole.combine_chunks() if whole.num_chunks != 1 else whole.chunk(0)
 
 
 def _numbers(column: Any, path: str, name: str) -> Array:

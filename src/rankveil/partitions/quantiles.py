@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from rankveil.errors import NotApplicableError
 from rankveil.partitions.layout import Layout
 from rankveil.partitions.ranking import read_pieces
-from rankveil.partitions.runs import code_file, codes_of, values_of
+from rankveil.partitions.runs import code_file
 from rankveil.partitions.scratch import Scratch
+from rankveil.sorting import codes_of, values_of
 
 Array = NDArray[np.float64]
 

@@ -35,16 +35,20 @@ _TASKS = 32
 """Tasks that a question is cut into when there are few asking records."""
 
 
-def drawn_rows(stream: Stream, records: int, count: int) -> Rows:
+def drawn_rows(stream: Stream, records: int, count: int, *, call: int = 0) -> Rows:
     """So many rows of a table at random, in order: those with the smallest draws, as in stream.order(records)[:count].
 
-    Draws are made some at a time, so that the table may be as long as it likes.
+    Draws are made some at a time, so that the table may be as long as it likes. `call` is how many such draws were
+    made of the stream before.
     """
     if count >= records:
         return np.arange(records, dtype=np.int64)
     draws, rows = np.empty(0, np.uint64), np.empty(0, np.int64)
     for start in range(0, records, _AT_A_TIME):
-        more = stream.at(start=start).bits(min(_AT_A_TIME, records - start))
+        here = stream.at(start=start)
+        for _ in range(call):
+            here.bits(0)
+        more = here.bits(min(_AT_A_TIME, records - start))
         low = np.flatnonzero(more <= draws.max()) if rows.size == count else np.arange(more.size)
         draws = np.concatenate((draws, more[low]))
         rows = np.concatenate((rows, start + low))
@@ -117,7 +121,7 @@ def linked(job: Job, each: Each, rows: Rows, metrics: Sequence[Metric], *, ties:
     job.scratch.put(_ROWS, rows)
     groups = _groups(job, rows)
     each(partial(gather_asking, job), list(enumerate(groups)))
-    parts = _cut(len(job.partitions), max(_TASKS // len(groups), 1))
+    parts = cut_evenly(len(job.partitions), max(_TASKS // len(groups), 1))
     asked = [(metric, group) for metric in metrics for group in range(len(groups))]
     each(
         partial(answer_asking, job, ties),
@@ -216,10 +220,10 @@ def _groups(job: Job, rows: Rows) -> list[tuple[int, int]]:
     return [*groups, (first, len(counts))]
 
 
-def _cut(size: int, parts: int) -> list[tuple[int, int]]:
+def cut_evenly(size: int, parts: int) -> list[tuple[int, int]]:
     """0 .. size - 1 in so many parts of neighbours, or fewer.
 
-    >>> _cut(5, 2)
+    >>> cut_evenly(5, 2)
     [(0, 3), (3, 5)]
     """
     step = -(-size // min(parts, size))

@@ -10,10 +10,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from rankveil.kernels.sorting import spread_ranks
 from rankveil.partitions.layout import Cuts, Layout
-from rankveil.partitions.loops import spread_ranks
-from rankveil.partitions.runs import Codes, Sorter, code_file, row_file
+from rankveil.partitions.runs import code_file, row_file, settled_file
 from rankveil.partitions.scratch import Scratch
+from rankveil.sorting import Codes, Sorter
 
 Ranks = NDArray[np.unsignedinteger]
 
@@ -105,8 +106,8 @@ def ranks_in_run(scratch: Scratch, column: str, layout: Layout, partition: int) 
     return ranks
 
 
-def by_row(scratch: Scratch, column: str, partition: int, in_run: Ranks) -> Ranks:
-    """Ranks of a run at the rows of its partition."""
+def by_row(scratch: Scratch, column: str, partition: int, in_run: Ranks, *, settled: bool = False) -> Ranks:
+    """Ranks of a run at the rows of its partition; `settled` when its ties stand in the order of their draws."""
     ranks = np.empty_like(in_run)
-    ranks[scratch.take(row_file(column, partition), np.uint32)] = in_run
+    ranks[scratch.take((settled_file if settled else row_file)(column, partition), np.uint32)] = in_run
     return ranks

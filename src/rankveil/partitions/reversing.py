@@ -21,8 +21,9 @@ from rankveil.partitions.ranking import (
     scatter,
     span_file,
 )
-from rankveil.partitions.runs import Sorter, draw_file, settled
+from rankveil.partitions.runs import draw_file, settled
 from rankveil.partitions.scratch import Scratch
+from rankveil.sorting import Sorter
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Some records of two tables, drawn by their rows: for measures that cannot be put together from partitions."""
+"""Some records of two tables, drawn by their places: for measures that cannot be put together from partitions."""
 
 from __future__ import annotations
 
@@ -14,45 +14,55 @@ Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 
-def sampled(job: Job, each: Each, samples: Mapping[str, Rows]) -> None:
-    """Leave the values of some rows, by the name of the sample, in the scratch folder: see `sample`."""
-    for name, rows in samples.items():
-        job.scratch.put(_rows_file(name), rows)
+def sampled(job: Job, each: Each, samples: Mapping[str, tuple[Rows, Rows]]) -> None:
+    """Leave the values of some records of both tables, by the name of the sample, in the scratch folder: see `sample`.
+
+    Records are given by their places, in order, among those of the original and among those of the masked table.
+    """
+    for name, both in samples.items():
+        for side, rows in zip("xy", both, strict=True):
+            job.scratch.put(_rows_file(name, side), rows)
     each(partial(take_rows, job, tuple(samples)), job.partitions)
 
 
 def take_rows(job: Job, names: tuple[str, ...], partition: int) -> None:
     """A task: write the values that samples have in a partition."""
-    start, stop = job.bounds[partition], job.bounds[partition + 1]
-    wanted = {}
-    for name in names:
-        rows: Rows = job.scratch.take(_rows_file(name), np.int64)
-        first, last = np.searchsorted(rows, [start, stop])
-        wanted[name] = rows[first:last] - start
     columns = range(len(job.names))
-    tables = [job.read(side, columns, partition) for side in "xy"] if any(map(len, wanted.values())) else []
-    for name, rows in wanted.items():
-        values = [column[rows] for table in tables for column in table]
-        job.scratch.put(_sample_file(name, partition), np.concatenate([*values, np.empty(0)]))
+    for side in "xy":
+        if not job.has(side, partition):
+            continue
+        start, stop = job.ends(side, partition)
+        wanted = {}
+        for name in names:
+            rows: Rows = job.scratch.take(_rows_file(name, side), np.int64)
+            first, last = np.searchsorted(rows, [start, stop])
+            wanted[name] = rows[first:last] - start
+        table = job.read(side, columns, partition) if any(map(len, wanted.values())) else []
+        for name, rows in wanted.items():
+            values = np.concatenate([*(column[rows] for column in table), np.empty(0)])
+            job.scratch.put(_sample_file(name, side, partition), values)
 
 
 def sample(job: Job, name: str) -> tuple[Array, Array]:
-    """The original and the masked values of a sample, in the order of the rows."""
+    """The original and the masked values of a sample, in the order of the records."""
     m = len(job.names)
-    parts = [job.scratch.take(_sample_file(name, p), np.float64).reshape(2, m, -1) for p in job.partitions]
-    x, y = np.concatenate(parts, axis=2)
-    return x.T, y.T
+    found = []
+    for side in "xy":
+        files = [_sample_file(name, side, p) for p in job.partitions if job.has(side, p)]
+        parts = [job.scratch.take(file, np.float64).reshape(m, -1) for file in files]
+        found.append(np.concatenate(parts, axis=1).T)
+    return found[0], found[1]
 
 
 def sample_files(job: Job, names: tuple[str, ...]) -> list[str]:
     """The files of some samples."""
-    files = [_sample_file(name, p) for name in names for p in job.partitions]
-    return [*files, *(_rows_file(name) for name in names)]
+    files = [_sample_file(name, side, p) for name in names for side in "xy" for p in job.partitions]
+    return [*files, *(_rows_file(name, side) for name in names for side in "xy")]
 
 
-def _rows_file(name: str) -> str:
-    return f"sampled-rows-{name}"
+def _rows_file(name: str, side: str) -> str:
+    return f"sampled-rows-{name}-{side}"
 
 
-def _sample_file(name: str, partition: int) -> str:
-    return f"sampled-{name}-{partition}"
+def _sample_file(name: str, side: str, partition: int) -> str:
+    return f"sampled-{name}-{side}-{partition}"

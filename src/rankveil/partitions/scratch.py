@@ -10,7 +10,7 @@ import os
 import secrets
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -34,20 +34,31 @@ class Scratch:
     """The folder of one job; the names of files in it say what they hold."""
 
     folder: str
+    prefix: str = ""
+    """What all names in the folder begin with: several looks at the same tables are apart by it."""
 
     def path(self, name: str) -> str:
         """Where the file of that name lies."""
-        return os.path.join(self.folder, name)
+        return os.path.join(self.folder, f"{self.prefix}{name}")
+
+    def within(self, prefix: str) -> Scratch:
+        """A part of the folder, whose names begin with one more word."""
+        return Scratch(self.folder, f"{self.prefix}{prefix}-" if prefix else self.prefix)
 
     def put(self, name: str, values: NDArray[Any]) -> None:
         """Write an array; the file has its name only when it is whole."""
-        temporary = self.path(f".{name}.{secrets.token_hex(4)}")
-        little = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
+        self.put_pieces(name, [values])
+
+    def put_pieces(self, name: str, pieces: Iterable[NDArray[Any]]) -> None:
+        """Write arrays one behind the other."""
+        temporary = os.path.join(self.folder, f".{self.prefix}{name}.{secrets.token_hex(4)}")
         try:
             with open(temporary, "xb", buffering=0) as file:
-                left = little.reshape(-1).view(np.uint8).data
-                while len(left):
-                    left = left[file.write(left) :]
+                for values in pieces:
+                    little = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
+                    left = little.reshape(-1).view(np.uint8).data
+                    while len(left):
+                        left = left[file.write(left) :]
             os.replace(temporary, self.path(name))
         except OSError as error:
             with suppress(OSError):
@@ -107,10 +118,11 @@ class Scratch:
 
     def check_room(self, *, records: int, attributes: int, together: int) -> None:
         """Refuse to begin a job that the folder has no space for; `together` attributes are ranked at a time."""
-        need, free = (
-            room(records=records, attributes=attributes, together=together),
-            shutil.disk_usage(self.folder).free,
-        )
+        self.check_free(room(records=records, attributes=attributes, together=together))
+
+    def check_free(self, need: int) -> None:
+        """Refuse to begin a job that may need more bytes than there are."""
+        free = shutil.disk_usage(self.folder).free
         if need > free:
             raise FileError(
                 f"{self.folder}: the job may need {_gigabytes(need)} of scratch and {_gigabytes(free)} are free; "

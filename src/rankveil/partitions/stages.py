@@ -10,18 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
-from typing import Any, Protocol, Self, TypeVar
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankveil.errors import TableError, listing
-from rankveil.moments import scale_of
-from rankveil.partitions.changes import Changes
-from rankveil.partitions.correlations import RankProducts
+from rankveil.errors import TableError, row_listing
 from rankveil.partitions.layout import Layout, Sizes, cut_runs, layout_file
-from rankveil.partitions.movements import Movements
-from rankveil.partitions.parquet import Source, check_aligned, survey
+from rankveil.partitions.parquet import Readable, check_aligned, survey
 from rankveil.partitions.quantiles import Runs, Sorted
 from rankveil.partitions.ranking import (
     Ranks,
@@ -43,10 +39,19 @@ from rankveil.partitions.reversing import (
     reversed_in_run,
     share_file,
 )
-from rankveil.partitions.runs import Sorter, code_file, draw_file, row_file, sample_file, settle_run, write_run
+from rankveil.partitions.runs import (
+    code_file,
+    draw_file,
+    row_file,
+    sample_file,
+    settle_run,
+    settled_file,
+    write_run,
+)
 from rankveil.partitions.scratch import Scratch
-from rankveil.partitions.summaries import Moments, Products
+from rankveil.partitions.summaries import Moments
 from rankveil.seeds import Seed
+from rankveil.sorting import Sorter
 
 Array = NDArray[np.float64]
 T = TypeVar("T")
@@ -61,19 +66,21 @@ class Each(Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """Two tables, row by row the same subjects, cut into partitions."""
+    """Two tables, record by record the same subjects, cut into partitions."""
 
-    original: Source
-    masked: Source
+    original: Readable
+    masked: Readable
     names: tuple[str, ...]
     """The columns that are compared."""
     bounds: tuple[int, ...]
-    """The first row of each partition, and one past the last row of all."""
+    """The first record of each partition, and one past the last of all."""
     scratch: Scratch
     seed: Seed
     sizes: Sizes = field(default_factory=Sizes)
     together: int = 2
     """How many columns of each table are ranked at a time: more need more scratch, fewer make workers wait."""
+    apart: tuple[int, ...] | None = None
+    """The partitions of the masked table, where its records are others than the original's, or more, or fewer."""
 
     @classmethod
     def of(
@@ -100,19 +107,34 @@ class Job:
 
     @property
     def partitions(self) -> range:
-        """Their numbers."""
-        return range(len(self.bounds) - 1)
+        """Their numbers; where the tables are apart, one of them may have fewer."""
+        return range(max(len(self.bounds_of(side)) for side in "xy") - 1)
 
     @property
     def records(self) -> int:
-        """How many rows there are in all."""
+        """How many records the original has, and the masked table too unless they are apart."""
         return self.bounds[-1]
+
+    def bounds_of(self, side: str) -> tuple[int, ...]:
+        """Where the partitions of a table begin, and where the last one ends."""
+        return self.bounds if side == "x" or self.apart is None else self.apart
+
+    def has(self, side: str, partition: int) -> bool:
+        """Whether a table has a partition of that number."""
+        return partition + 1 < len(self.bounds_of(side))
+
+    def ends(self, side: str, partition: int) -> tuple[int, int]:
+        """The first record of a partition, and one past its last."""
+        bounds = self.bounds_of(side)
+        return bounds[partition], bounds[partition + 1]
+
+    def source(self, side: str) -> Readable:
+        """The original or the masked table."""
+        return self.original if side == "x" else self.masked
 
     def read(self, side: str, columns: Sequence[int], partition: int) -> list[Array]:
         """The values of some columns in a partition."""
-        source = self.original if side == "x" else self.masked
-        names = [self.names[j] for j in columns]
-        return source.read(names, self.bounds[partition], self.bounds[partition + 1])
+        return self.source(side).read([self.names[j] for j in columns], *self.ends(side, partition))
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,32 +147,8 @@ class Ranked:
     sorted_y: Sorted
     reversed: bool
     """Whether the reverse-mapped column has ranks of its own; otherwise they are those of the masked one."""
-
-
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """What the second look at a partition returns; parts are merged."""
-
-    moments_x: Moments
-    """Those of the whole table, which the second look began with."""
-    moments_y: Moments
-    ranks: RankProducts
-    movements: tuple[Movements, ...]
-    changes: tuple[Changes, ...]
-    products_x: Products
-    products_y: Products
-
-    def merged(self, other: Measured) -> Measured:
-        """Those of both parts together."""
-        return Measured(
-            self.moments_x,
-            self.moments_y,
-            self.ranks.merged(other.ranks),
-            tuple(a.merged(b) for a, b in zip(self.movements, other.movements, strict=True)),
-            tuple(a.merged(b) for a, b in zip(self.changes, other.changes, strict=True)),
-            self.products_x.merged(other.products_x),
-            self.products_y.merged(other.products_y),
-        )
+    tied: bool = False
+    """Whether one of them has ties."""
 
 
 Ask = Callable[[Sorted, Sorted], object]
@@ -164,17 +162,6 @@ def ranked(job: Job, each: Each, *, ask: Ask | None = None) -> list[Ranked]:
         columns = range(start, min(start + job.together, len(job.names)))
         found.extend(_rank_some(job, each, columns, ask))
     return found
-
-
-def measured(job: Job, each: Each, columns: Sequence[Ranked], *, alphas: tuple[float, ...] = ()) -> Measured:
-    """Everything that takes a second look at values and ranks; `alphas` are exponents of power means."""
-    facts = Facts(
-        _joined([column.moments_x for column in columns]),
-        _joined([column.moments_y for column in columns]),
-        tuple(column.reversed for column in columns),
-        alphas,
-    )
-    return reduce(Measured.merged, each(partial(measure_partition, job, facts), job.partitions))
 
 
 def remove_ranks(job: Job, each: Each) -> None:
@@ -226,15 +213,16 @@ def _rank_some(job: Job, each: Each, columns: range, ask: Ask | None) -> list[Ra
     known = [replace(one, tied=tuple(ties[one.name, span] for span in range(one.spans))) for one in outlines]
     pairs = list(zip(known[::2], known[1::2], strict=True))
     asked = each(partial(ask_columns, job, ask), pairs)
-    shares = _reverse(job, each, pairs)
+    shares = _reverse(job, each, pairs) if job.apart is None else [{} for _ in pairs]
     each(partial(return_ranks, job), [(pair, p) for p in job.partitions for pair in pairs])
     each(partial(remove_files, job), [_passing(job, pair, cut) for pair, cut in zip(pairs, shares, strict=True)])
     return [
         Ranked(
-            reduce(Moments.merged, (part[x.name] for part in made)),
-            reduce(Moments.merged, (part[y.name] for part in made)),
+            reduce(Moments.merged, (part[x.name] for part in made if x.name in part)),
+            reduce(Moments.merged, (part[y.name] for part in made if y.name in part)),
             *asked[place],
-            reversed=x.has_ties or y.has_ties,
+            reversed=job.apart is None and (x.has_ties or y.has_ties),
+            tied=x.has_ties or y.has_ties,
         )
         for place, (x, y) in enumerate(pairs)
     ]
@@ -242,10 +230,12 @@ def _rank_some(job: Job, each: Each, columns: range, ask: Ask | None) -> list[Ra
 
 def sort_partition(job: Job, columns: range, partition: int) -> dict[str, Moments]:
     """A task: sort some columns of a partition of both tables into runs, and return their moments."""
-    every = job.sizes.every(len(job.partitions))
-    sort = Sorter(job.bounds[partition + 1] - job.bounds[partition])
     made = {}
     for side in "xy":
+        if not job.has(side, partition):
+            continue
+        start, stop = job.ends(side, partition)
+        every, sort = job.sizes.every(len(job.bounds_of(side)) - 1), Sorter(stop - start)
         for j, values in zip(columns, job.read(side, columns, partition), strict=True):
             _refuse_gaps(job, side, j, partition, values)
             write_run(job.scratch, f"{side}{j}", partition, values, every=every, sort=sort)
@@ -257,14 +247,14 @@ def _refuse_gaps(job: Job, side: str, j: int, partition: int, values: Array) -> 
     """A missing value has no rank, so records that have one are left out before."""
     missing = np.flatnonzero(np.isnan(values))
     if missing.size:
-        path = (job.original if side == "x" else job.masked).path
-        rows = listing(missing + job.bounds[partition] + 1)
-        raise TableError(f"{path}: column {job.names[j]} has missing values (rows {rows}); fill them or leave them out")
+        rows = row_listing(job.source(side).rows(*job.ends(side, partition))[missing] + 1)
+        path, name = job.source(side).path, job.names[j]
+        raise TableError(f"{path}: column {name} has missing values ({rows}); fill them or leave them out")
 
 
 def cut_column(job: Job, column: str) -> Outline:
     """A task: cut the runs of a column."""
-    found = cut_runs(job.scratch, column, np.diff(job.bounds).tolist(), sizes=job.sizes)
+    found = cut_runs(job.scratch, column, np.diff(job.bounds_of(column[0])).tolist(), sizes=job.sizes)
     found.save(job.scratch, column)
     return Outline(column, len(found.spans), tuple(np.flatnonzero(found.constant).tolist()))
 
@@ -278,7 +268,9 @@ def rank_part(job: Job, item: tuple[str, int]) -> bool:
 
 def ask_columns(job: Job, ask: Ask | None, pair: Pair) -> tuple[Sorted, Sorted]:
     """A task: let sorted columns be asked what will be needed of them."""
-    x, y = (Sorted(job.records, Runs(job.scratch, column.name, column.layout(job))) for column in pair)
+    x, y = (
+        Sorted(job.bounds_of(column.name[0])[-1], Runs(job.scratch, column.name, column.layout(job))) for column in pair
+    )
     if ask is not None and job.records:
         ask(x, y)
     return x.alone(), y.alone()
@@ -304,8 +296,10 @@ def _reverse(job: Job, each: Each, pairs: Sequence[Pair]) -> list[dict[int, int]
 def settle_part(job: Job, item: tuple[str, int]) -> None:
     """A task: put tied values of a masked column's run in the order of their draws."""
     column, partition = item
-    ties = job.seed.stream("ties", job.names[int(column[1:])]).at(start=job.bounds[partition])
-    settle_run(job.scratch, column, partition, ties=ties)
+    ties = job.seed.stream("ties", job.names[int(column[1:])])
+    rows = job.masked.rows(*job.ends("y", partition))
+    first = int(rows[0]) if rows.size else 0
+    settle_run(job.scratch, column, partition, ties=ties.at(rows - first, start=first))
 
 
 def cut_constants(job: Job, pair: Pair) -> dict[int, int]:
@@ -339,14 +333,15 @@ def reverse_constant(job: Job, item: tuple[Pair, int, int]) -> None:
 def return_ranks(job: Job, item: tuple[Pair, int]) -> None:
     """A task: bring the ranks of a partition back to its rows."""
     (x, y), p = item
-    cuts = {column.name: column.layout(job) for column in (x, y)}
+    cuts = {column.name: column.layout(job) for column in (x, y) if job.has(column.name[0], p)}
     for name, cut in cuts.items():
         in_run = ranks_in_run(job.scratch, name, cut, p)
         job.scratch.put(rank_file(name, p), by_row(job.scratch, name, p, in_run))
-    if x.has_ties or y.has_ties:
+    if job.apart is None and (x.has_ties or y.has_ties):
         original = Ordered(x.name, cuts[x.name], x.tied)
         in_run = reversed_in_run(job.scratch, y.name, cuts[y.name], p, original=original)
-        job.scratch.put(rank_file(f"z{y.name[1:]}", p), by_row(job.scratch, y.name, p, in_run))
+        found = by_row(job.scratch, y.name, p, in_run, settled=y.has_ties)
+        job.scratch.put(rank_file(f"z{y.name[1:]}", p), found)
 
 
 def remove_files(job: Job, names: Sequence[str]) -> None:
@@ -359,7 +354,7 @@ def _passing(job: Job, pair: Pair, shares: Mapping[int, int]) -> list[str]:
     names = []
     for column in pair:
         names.append(layout_file(column.name))
-        of_runs = (code_file, row_file, sample_file, draw_file)
+        of_runs = (code_file, row_file, settled_file, sample_file, draw_file)
         names.extend(file(column.name, p) for p in job.partitions for file in of_runs)
         names.extend(file(column.name, s) for s in range(column.spans) for file in (span_file, ordered_file))
     masked = pair[1]
@@ -370,48 +365,13 @@ def _passing(job: Job, pair: Pair, shares: Mapping[int, int]) -> list[str]:
     return names
 
 
-# ---- measuring ----
+def ranks_at(job: Job, side: str, partition: int) -> Ranks:
+    """The doubled ranks of a partition, one row for each record."""
+    return np.stack([ranks_of_column(job, f"{side}{j}", partition) for j in range(len(job.names))]).T
 
 
-@dataclass(frozen=True, eq=False)
-class Facts:
-    """What the second look needs from the first."""
-
-    moments_x: Moments
-    moments_y: Moments
-    reversed: tuple[bool, ...]
-    alphas: tuple[float, ...] = ()
-
-
-def measure_partition(job: Job, facts: Facts, partition: int) -> Measured:
-    """A task: everything that takes a second look at a partition."""
-    m = len(job.names)
-    x, y = (job.read(side, range(m), partition) for side in "xy")
-    ranks_x, ranks_y = (np.stack([_ranks(job, f"{side}{j}", partition) for j in range(m)]).T for side in "xy")
-    ranks_z = {j: _ranks(job, f"z{j}", partition) for j in range(m) if facts.reversed[j]}
-    n = job.records
-    before, after = facts.moments_x, facts.moments_y
-    ends = np.stack((before.low, before.high, after.low, after.high))
-    return Measured(
-        before,
-        after,
-        RankProducts.of(ranks_x, ranks_y, ranks_z, records=n),
-        tuple(Movements.of(ranks_x[:, j], ranks_y[:, j], records=n, alphas=facts.alphas) for j in range(m)),
-        tuple(Changes.of(x[j], y[j], spread=before.spread[j], unit=scale_of(ends[:, j])) for j in range(m)),
-        Products.of(x, before),
-        Products.of(y, after, fourth=False),
-    )
-
-
-def _ranks(job: Job, column: str, partition: int) -> Ranks:
-    found: Ranks = job.scratch.take(rank_file(column, partition), kind_of_ranks(job.records))
+def ranks_of_column(job: Job, column: str, partition: int) -> Ranks:
+    """The doubled ranks of a column in a partition."""
+    of = job.bounds_of("x" if column[0] == "x" else "y")[-1]
+    found: Ranks = job.scratch.take(rank_file(column, partition), kind_of_ranks(of))
     return found
-
-
-def _joined(parts: Sequence[Moments]) -> Moments:
-    """The moments of single columns side by side."""
-
-    def of(name: str) -> Any:
-        return np.concatenate([getattr(part, name) for part in parts], axis=-1)
-
-    return Moments(parts[0].count, *(of(name) for name in ("low", "high", "unit", "total", "lost", "powers")))

@@ -13,6 +13,7 @@ from rankveil.linkage import Linker
 from rankveil.seeds import Stream
 
 Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
 
 DRAWS = 10_000
 """Random records drawn unless another number is asked for."""
@@ -20,6 +21,9 @@ EXHAUSTIVE = 1_000_000
 """Up to this many possible records, all of them are tried instead of a sample."""
 _FINE = 50
 """With more different distances than this, two distributions are compared on this many common bins."""
+
+_AT_A_TIME = 100_000
+"""Random records that are looked for together."""
 
 Progress = Callable[[int, int], None]
 
@@ -64,33 +68,70 @@ def check_draws(draws: int) -> None:
         raise ParameterError(f"draws must be a whole number of at least 1, not {draws!r}")
 
 
-def by_chance(
-    ranks: Array, linker: Linker, *, draws: int, rng: Stream, progress: Progress | None = None
-) -> Distribution:
-    """The distribution of the distance from a record of independent values to the nearest of the linker's records.
+@dataclass(frozen=True, eq=False)
+class Chance:
+    """Records of independent values, each value from a record of its own: which rows they take their values from.
 
     All n^m such records are tried when there are at most a million; otherwise `draws` of them, by the stream.
     """
-    n, m = ranks.shape
-    exhaustive = n**m <= EXHAUSTIVE
-    total = n**m if exhaustive else draws
-    picks = [np.empty(0, dtype=np.int64)] * m if exhaustive else [rng.integers(draws, below=n) for _ in range(m)]
-    found = np.empty(total)
-    step = 100_000
-    for start in range(0, total, step):
-        stop = min(start + step, total)
-        if exhaustive:
-            number, rows = np.arange(start, stop), []
-            for _ in range(m):
-                number, row = np.divmod(number, n)
-                rows.append(row)
-        else:
-            rows = [pick[start:stop] for pick in picks]
-        records = np.column_stack([ranks[row, j] for j, row in enumerate(rows)])
+
+    records: int
+    picks: tuple[Rows, ...]
+    """For each attribute the rows that were drawn; nothing when all are tried."""
+    attributes: int
+
+    @classmethod
+    def of(cls, records: int, attributes: int, *, draws: int, rng: Stream) -> Chance:
+        """What is tried."""
+        if records**attributes <= EXHAUSTIVE:
+            return cls(records, (), attributes)
+        return cls(records, tuple(rng.integers(draws, below=records) for _ in range(attributes)), attributes)
+
+    @property
+    def exhaustive(self) -> bool:
+        """Whether all are tried."""
+        return not self.picks
+
+    def __len__(self) -> int:
+        return self.records**self.attributes if self.exhaustive else self.picks[0].size
+
+    def rows(self, start: int, stop: int) -> list[Rows]:
+        """For each attribute the rows from which the records from start to before stop take their values."""
+        if not self.exhaustive:
+            return [pick[start:stop] for pick in self.picks]
+        number, rows = np.arange(start, stop), []
+        for _ in range(self.attributes):
+            number, row = np.divmod(number, self.records)
+            rows.append(row)
+        return rows
+
+
+def by_chance(
+    ranks: Array, linker: Linker, *, draws: int, rng: Stream, progress: Progress | None = None
+) -> Distribution:
+    """The distribution of the distance from a record of independent values to the nearest of the linker's records."""
+    tried = Chance.of(*ranks.shape, draws=draws, rng=rng)
+    found = np.empty(len(tried))
+    for start in range(0, found.size, _AT_A_TIME):
+        stop = min(start + _AT_A_TIME, found.size)
+        records = np.column_stack([ranks[row, j] for j, row in enumerate(tried.rows(start, stop))])
         found[start:stop] = linker.distances(records)
         if progress:
-            progress(stop, total)
-    return Distribution.of(found, exhaustive=exhaustive)
+            progress(stop, found.size)
+    return Distribution.of(found, exhaustive=tried.exhaustive)
+
+
+def by_guessing(right: int | None, *, claims: int, records: int) -> float | None:
+    """P(as many right or more) when each claim names one of the released records blindly; None where nothing is known.
+
+    >>> [by_guessing(right, claims=1, records=4) for right in (0, 1, None)]
+    [1.0, 0.25, None]
+    """
+    if right is None or claims == 0:
+        return None
+    from scipy.stats import binom
+
+    return float(binom.sf(right - 1, claims, 1 / records))
 
 
 def hellinger(a: Distribution, b: Distribution) -> tuple[float, int | None]:

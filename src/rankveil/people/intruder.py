@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankveil.auditing import loaded
+from rankveil.cluster.places import Parts, place_for
 from rankveil.errors import ParameterError, listing
 from rankveil.linkage import LISTED, Linker, Matches
-from rankveil.pairing import Pair, pair_tables
+from rankveil.measures._records import share_interval
+from rankveil.pairing import pair_tables
+from rankveil.pairs import Pair
 from rankveil.people.chance import (
     DRAWS,
+    Chance,
     Distribution,
     Progress,
     by_chance,
+    by_guessing,
     check_draws,
     hellinger,
     kolmogorov_smirnov,
-    whole,
 )
+from rankveil.people.linkages import Linkage, PairLinkage, PartsLinkage
+from rankveil.seeds import Stream
+
+if TYPE_CHECKING:
+    from rankveil.cluster.engine import Engine
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -38,14 +48,23 @@ ALL_SUBSETS = 10
 class Attack:
     """What the intruder found, and what the protector, who knows the mapping, sees in it."""
 
-    pair: Pair
-    matches: Matches
+    linkage: Linkage
     p_values: Array
     null: Distribution
     observed: Distribution
     claimed: NDArray[np.bool_]
     subsets: dict[str, Any] | None = None
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def pair(self) -> Pair | None:
+        """The tables, when they are in memory."""
+        return self.linkage.pair
+
+    @property
+    def matches(self) -> Matches:
+        """The nearest released records of each subject."""
+        return self.linkage.matches
 
     @property
     def claims(self) -> int:
@@ -55,10 +74,9 @@ class Attack:
     @property
     def right(self) -> NDArray[np.bool_] | None:
         """Which records have their own masked record as their only match; None without a mapping."""
-        if self.pair.mapping == "none":
+        if self.linkage.mapping == "none":
             return None
-        own = self.matches.first == np.arange(len(self.matches.count))
-        return np.asarray((self.matches.count == 1) & own)
+        return np.asarray((self.matches.count == 1) & self.linkage.own)
 
     @property
     def claims_right(self) -> int | None:
@@ -91,43 +109,34 @@ class Attack:
 
     def mean_distances(self) -> dict[str, float]:
         """The mean distance of the (listed) matches per attribute: which attributes moved least."""
-        rank_x, rank_z = self.pair.table.rank_x, self.pair.table.rank_z
-        original = np.repeat(np.arange(len(self.matches.count)), np.diff(self.matches.starts))
-        means = np.abs(rank_x[original] - rank_z[self.matches.rows]).mean(axis=0)
-        return dict(zip(self.pair.names, means.tolist(), strict=True))
+        return self.linkage.mean_distances()
 
     def links(self) -> list[dict[str, Any]]:
-        """Every original record with its matches, numbered from 1 as in the files."""
-        view = self.pair.table
-        made = []
-        for i, rows in enumerate(self.matches.listed):
-            apart = np.abs(view.rank_x[i] - view.rank_z[rows])
-            link: dict[str, Any] = {
-                "original": int(view.original[i]) + 1,
-                "masked": (view.masked[rows] + 1).tolist(),
-                "d": [[whole(d) for d in row] for row in apart.tolist()],
-                "distance": whole(self.matches.distance[i]),
-                "p_value": float(self.p_values[i]),
-            }
-            if self.matches.count[i] > rows.size:
-                link["matches"] = int(self.matches.count[i])
-            made.append(link)
-        return made
+        """Subjects with their matches, numbered from 1 as in the files."""
+        return self.linkage.links(self.p_values)
+
+    @property
+    def intervals(self) -> dict[str, list[float] | None] | None:
+        """Where the shares of all records lie (95 %), when some were drawn; None when everybody was asked."""
+        n = len(self.p_values)
+        if n == self.linkage.of:
+            return None
+        found = {**self.counts, "claims": self.claims, "claims_right": self.claims_right}
+        return {name: None if count is None else _interval(count, of=n) for name, count in found.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON document of `rankveil attack`."""
-        wanted = self.matches.wanted_by
-        view = self.pair.table
+        several, none = self.linkage.matched()
         content = {
             "schema": ATTACK_SCHEMA,
-            "records": len(view),
-            "attributes": list(self.pair.names),
-            "mapping": self.pair.mapping,
-            "rankings": self.pair.rankings,
+            "records": self.linkage.of,
+            "attributes": list(self.linkage.names),
+            "mapping": self.linkage.mapping,
+            "rankings": self.linkage.rankings,
             "links": self.links(),
             "counts": self.counts,
-            "matched_by_several": (np.sort(view.masked[wanted > 1]) + 1).tolist(),
-            "matched_by_none": (np.sort(view.masked[wanted == 0]) + 1).tolist(),
+            "matched_by_several": several,
+            "matched_by_none": none,
             "mean_distance": self.mean_distances(),
             "null": self.null.to_dict(),
             "observed": self.observed.to_dict(),
@@ -138,11 +147,14 @@ class Attack:
             "fdr": FDR,
             "claims": self.claims,
             "claims_right": self.claims_right,
+            "claims_right_by_guessing": by_guessing(self.claims_right, claims=self.claims, records=self.linkage.of),
             "withstands": self.withstands,
             "notes": self.notes,
         }
         if self.subsets is not None:
             content["subsets"] = self.subsets
+        if self.pair is None:
+            content |= {"subjects": len(self.p_values), "of": self.linkage.of, "interval": self.intervals}
         return content
 
     def report(self, path: str | os.PathLike[str], *, command: str | None = None, public: bool = False) -> None:
@@ -187,15 +199,55 @@ def attack(
     subsets: bool = False,
     links: Sequence[tuple[int, int]] | None = None,
     progress: Progress | None = None,
+    cluster: str | Engine | None = None,
+    scratch: str | os.PathLike[str] | None = None,
+    memory: str | int | None = None,
+    subjects: int | str | None = None,
+    resume: bool = False,
     **matching: Any,
 ) -> Attack:
     """Link every original record to the masked record(s) at the smallest permutation distance, and test the links.
 
     `links` (pairs of row numbers from 1) judges a linkage computed elsewhere in the same way. `matching` says how the
     tables belong together: columns, key, mapping, secret, seed, and what is declared of the columns.
+
+    Tables may be given by the paths of their files. Parquet ones of any size are attacked in parts by the workers of a
+    `cluster` ("local", "local:4", "tcp://host:8786"); those that would not fit in memory are by local ones. Then so
+    many `subjects` ("all", or 10,000 unless given) are drawn by the seed, and each is linked with all masked records.
+    `scratch`, `memory` and `resume` are as in `audit`.
     """
+    check_draws(draws)
+    how = {"subsets": subsets or None, "links": links, **matching}
+    place, said = place_for(original, masked, cluster, how, done="attacked")
+    if place is not None:
+        parts = Parts(place, scratch=scratch, memory=memory, subjects=subjects, resume=resume, progress=progress)
+        return _in_parts(original, masked, parts, how, draws=draws, said=said)
+    original, masked = (loaded(table, schema=matching.get("schema")) for table in (original, masked))
     both = pair_tables(original, masked, **matching)
-    return attack_pair(both, draws=draws, subsets=subsets, links=links, progress=progress)
+    made = attack_pair(both, draws=draws, subsets=subsets, links=links, progress=progress)
+    made.notes += said
+    return made
+
+
+def _interval(count: int, *, of: int) -> list[float]:
+    """The interval of a share, from nothing where nothing was found, and to all where all were."""
+    low, high = share_interval(count / of, of=of)
+    return [0.0 if count == 0 else low, 1.0 if count == of else high]
+
+
+def _in_parts(
+    original: Any, masked: Any, parts: Parts, how: Mapping[str, Any], *, draws: int, said: Sequence[str]
+) -> Attack:
+    """The attack on two Parquet tables by the workers of a cluster."""
+
+    def random(records: int, attributes: int, rng: Stream) -> Chance:
+        return Chance.of(records, attributes, draws=draws, rng=rng)
+
+    found = parts.link(original, masked, how, random=random, draws=draws)
+    null = Distribution.of(found.random, exhaustive=found.exhaustive)
+    made = _judged(PartsLinkage(found), null, notes=[*said, *found.notes])
+    _add_notes(made)
+    return made
 
 
 def attack_pair(
@@ -212,20 +264,18 @@ def attack_pair(
     linker = Linker(view.rank_z)
     matches = linker.matches(view.rank_x) if links is None else _given(both, links)
     null = by_chance(view.rank_x, linker, draws=draws, rng=both.seed.stream("chance"), progress=progress)
-    p_values = null.at_most(matches.distance)
-    made = Attack(
-        pair=both,
-        matches=matches,
-        p_values=p_values,
-        null=null,
-        observed=Distribution.of(matches.distance),
-        claimed=_claimed(p_values),
-        notes=list(both.notes),
-    )
+    made = _judged(PairLinkage(both, matches), null, notes=both.notes)
     if subsets:
-        made.subsets = _try_subsets(made, draws=draws, progress=progress)
+        made.subsets = _try_subsets(both, made.mean_distances(), draws=draws, progress=progress)
     _add_notes(made)
     return made
+
+
+def _judged(linkage: Linkage, null: Distribution, *, notes: Sequence[str]) -> Attack:
+    """A linkage against chance."""
+    distance = linkage.matches.distance
+    p_values = null.at_most(distance)
+    return Attack(linkage, p_values, null, Distribution.of(distance), _claimed(p_values), notes=list(notes))
 
 
 def _claimed(p_values: Array) -> NDArray[np.bool_]:
@@ -246,13 +296,15 @@ def _given(both: Pair, links: Sequence[tuple[int, int]]) -> Matches:
     strangers = [link for link in links if link[0] not in places[0] or link[1] not in places[1]]
     if strangers:
         shown = listing(f"{a}-{b}" for a, b in strangers)
-        raise ParameterError(f"links {shown} name records that are not in the tables or not complete")
+        named = "link {} names" if len(strangers) == 1 else "links {} name"
+        raise ParameterError(f"{named.format(shown)} records that are not in the tables or not complete")
     partners: list[list[int]] = [[] for _ in range(len(view))]
     for a, b in links:
         partners[places[0][a]].append(places[1][b])
     unlinked = [int(view.original[i]) + 1 for i, rows in enumerate(partners) if not rows]
     if unlinked:
-        raise ParameterError(f"the links leave out original records {listing(unlinked)}; each needs one")
+        records = "record" if len(unlinked) == 1 else "records"
+        raise ParameterError(f"the links leave out original {records} {listing(unlinked)}; each needs one")
     listed = [np.unique(np.asarray(rows, dtype=np.intp)) for rows in partners]
     distance = np.array([np.abs(view.rank_x[i] - view.rank_z[rows]).max(axis=1).min() for i, rows in enumerate(listed)])
     rows, count = np.concatenate(listed), np.array([each.size for each in listed])
@@ -260,21 +312,20 @@ def _given(both: Pair, links: Sequence[tuple[int, int]]) -> Matches:
     return Matches(distance, count, starts, rows, np.bincount(rows, minlength=len(view)))
 
 
-def _try_subsets(made: Attack, *, draws: int, progress: Progress | None) -> dict[str, Any]:
+def _try_subsets(both: Pair, means: Mapping[str, float], *, draws: int, progress: Progress | None) -> dict[str, Any]:
     """The stronger attack: link by subsets of attributes, corrected for how many were tried (Bonferroni)."""
-    names = made.pair.names
+    names = both.names
     m = len(names)
     if m <= ALL_SUBSETS:
         tried = [subset for size in range(1, m + 1) for subset in combinations(range(m), size)]
     else:
-        means = made.mean_distances()
         order = sorted(range(m), key=lambda j: (means[names[j]], j))
         tried = [tuple(sorted(order[:size])) for size in range(1, m + 1)]
     # fewer draws could never give a p-value that survives the correction
     enough = max(draws, 40 * len(tried))
     results = []
     for number, subset in enumerate(tried, start=1):
-        results.append(_attack_subset(made.pair, subset, tried=len(tried), draws=enough))
+        results.append(_attack_subset(both, subset, tried=len(tried), draws=enough))
         if progress:
             progress(number, len(tried))
     best = max(results, key=lambda one: (one["claims"], len(one["attributes"])))
@@ -294,7 +345,15 @@ def _attack_subset(both: Pair, subset: tuple[int, ...], *, tried: int, draws: in
         found = linker.matches(rank_x[claimed]) if claimed.any() else None
         own = np.flatnonzero(claimed)
         right = 0 if found is None else int(np.sum((found.count == 1) & (found.first == own)))
-    return {"attributes": [both.names[j] for j in subset], "claims": int(claimed.sum()), "claims_right": right}
+    claims = int(claimed.sum())
+    guessed = by_guessing(right, claims=claims, records=len(view))
+    return {
+        "attributes": [both.names[j] for j in subset],
+        "claims": claims,
+        "claims_right": right,
+        # the best of all that were tried is shown
+        "claims_right_by_guessing": None if guessed is None else min(guessed * tried, 1.0),
+    }
 
 
 def _add_notes(made: Attack) -> None:

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from rankveil import dates
 from rankveil.categories import Categories
 from rankveil.errors import ParameterError, TableError, listing
+from rankveil.hierarchy import Hierarchy
 from rankveil.linkage import Linker
+from rankveil.people.bands import labels_of
 from rankveil.people.chance import DRAWS, EXHAUSTIVE, Distribution, Progress, by_chance, check_draws, whole
 from rankveil.people.diversity import CRITERIA, MEANT, Diversity
 from rankveil.ranks import SortedColumn, average_ranks
@@ -33,6 +35,8 @@ CHANCE = ("chance", "subject")
 """The name of the stream that draws a subject's random records."""
 OF_NOMINAL = ("nominal columns are ranked by marginality in the release, not in the original", *MEANT.values())
 """What is said of columns whose categories have no order of their own."""
+APPROXIMATE_WITH_GAPS = "the chance check is approximate: the released records that are left out have values too"
+"""What is said of a pure permutation some of whose records are not complete."""
 PAGE_TITLE = "How well is my record protected?"
 
 
@@ -112,9 +116,11 @@ def verify(
     """Algorithms 2 and 3 for the columns that the subject gives: her nearest released values, distances, diversity.
 
     f is `minimax` (Algorithm 3), `euclidean`, or the number of a released record from 1. Her chance check is exact
-    when the release is a pure permutation of the original (`permutation`, from the manifest), otherwise approximate.
+    when the release is a pure permutation of the original (`permutation`, from the manifest) and all its records have
+    the columns she gives, otherwise approximate.
     Categories without an order are ranked by their marginality in the release, for she does not have the original; with
-    a hierarchy she may give one that was not released, and the nearest in meaning stands for it.
+    a hierarchy she may give one that was not released, and the nearest in meaning stands for it. Where bands or groups
+    were released, the one that contains her value stands for it.
     """
     table = Table.of(masked, **declared)
     if not isinstance(record, Mapping) or not record:
@@ -122,13 +128,14 @@ def verify(
     check_draws(draws)
     require_columns(record, table.names)
     names = table.usable(tuple(record))
-    categories = [_categories(table, name, record[name]) for name in names]
-    mine = np.array([_number(table, name, record[name], known) for name, known in zip(names, categories, strict=True)])
+    notes: list[str] = []
+    given = {name: _as_released(table, name, record[name], notes) for name in names}
+    categories = [_categories(table, name, given[name]) for name in names]
+    mine = np.array([_number(table, name, given[name], known) for name, known in zip(names, categories, strict=True)])
     released = np.column_stack([table.values(name) for name in names])
     complete = np.flatnonzero(~np.isnan(released).any(axis=1))
     if complete.size == 0:
         raise TableError("no released record has all the columns that were given")
-    notes = []
     if complete.size < len(table):
         notes.append(f"{len(table) - complete.size} released records have missing values there and are left out")
     y = released[complete]
@@ -145,8 +152,11 @@ def verify(
     row, rows = _match(f, target, rank_y, linker, complete)
     d = np.abs(rank_y[row] - target)
     null = by_chance(rank_y, linker, draws=draws, rng=Seed.of(seed).stream(*CHANCE), progress=progress)
+    whole_table = complete.size == len(table)
     if not permutation:
         notes.append("the chance check is approximate: the release is not known to be a pure permutation")
+    elif not whole_table:  # which values stand in the records that are left out, masking has changed
+        notes.append(APPROXIMATE_WITH_GAPS)
     if not null.exhaustive:
         notes.append(f"chance is a seeded sample of {null.draws} random records")
     return Verification(
@@ -161,7 +171,7 @@ def verify(
         distance=float(d.max()),
         p_value=float(null.at_most(np.array([d.max()]))[0]),
         null=null,
-        approximate=not permutation,
+        approximate=not permutation or not whole_table,
         f=str(f),
         notes=notes,
     )
@@ -202,6 +212,7 @@ def subject_page(
             "approximate": not permutation,
             "decimal": table.decimal,
             "of_nominal": OF_NOMINAL,
+            "approximate_with_gaps": APPROXIMATE_WITH_GAPS,
         },
     )
 
@@ -214,13 +225,40 @@ def _released(table: Table, name: str) -> Released:
     if levels:
         known = table.categories(name)
         tree = known.hierarchy
-        others = () if tree is None else tuple(leaf for leaf in tree.leaves if leaf not in set(levels))
+        others, within = _not_released(table, name, tree)
         apart = None if tree is None else tree.distances([*levels, *others], levels)
-        return Released(name, values, levels, known.ranking, not known.ordered, others, apart)
+        return Released(name, values, levels, known.ranking, not known.ordered, others, within, apart)
     if moments is None or pa.types.is_duration(moments):
         return Released(name, values)
     ends = tuple(str(dates.written(float(end), moments)) for end in (np.nanmin(values), np.nanmax(values)))
     return Released(name, values, clock=dates.clock(moments), ends=(ends[0], ends[1]))
+
+
+def _not_released(table: Table, name: str, tree: Hierarchy | None) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Categories of the hierarchy that were not released, and the place of the level that contains each, or -1."""
+    levels = {label: place for place, label in enumerate(table.labels(name))}
+    found = {
+        leaf: labels_of(leaf, tuple(levels), hierarchy=tree, decimal=table.decimal)
+        for leaf in ([] if tree is None else tree.leaves)
+        if leaf not in levels
+    }
+    # of those in several bands verify would ask which is meant, so that she chooses the band herself
+    placed = {leaf: levels[labels[0]] if labels else -1 for leaf, labels in found.items() if len(labels) < 2}
+    return tuple(placed), tuple(placed.values())
+
+
+def _as_released(table: Table, name: str, value: Any, notes: list[str]) -> Any:
+    """Her value as the release has it: where bands or groups were released, the one that contains it."""
+    labels = table.labels(name)
+    if not labels or str(value) in labels:
+        return value
+    hierarchy = (table.schema.hierarchies or {}).get(name)
+    found = labels_of(str(value).strip(), labels, hierarchy=hierarchy, decimal=table.decimal)
+    if len(found) > 1:
+        raise ParameterError(f"column {name}: {value!r} lies in {listing(found)}; give the one that is meant")
+    if found:
+        notes.append(f"column {name}: the value given lies in {found[0]}, which was released")
+    return found[0] if found else value
 
 
 def _categories(table: Table, name: str, value: Any) -> Categories | None:
@@ -243,7 +281,7 @@ def _number(table: Table, name: str, value: Any, categories: Categories | None) 
         return float(categories.values[categories.labels.index(str(value))])
     moments = table.cells(name).temporal
     if moments is not None:
-        moment = dates.parsed(value, moments)
+        moment = dates.parsed(value, moments, layout=table.cells(name).layout)
         if moment is None:
             raise ParameterError(f"column {name}: {value!r} is not a date or time such as {_example(table, name)}")
         return moment

@@ -39,8 +39,10 @@ def attack_page(
 
 def attack_words(content: Mapping[str, Any]) -> str:
     """An attack in a few sentences."""
-    n, claims, right, counts = content["records"], content["claims"], content["claims_right"], content["counts"]
+    n, claims, right, counts = asked(content), content["claims"], content["claims_right"], content["counts"]
     said = ["The intruder knows every original and every released record, but not which belongs to which."]
+    if n < content["records"]:
+        said.append(f"Drawn were {n} of {content['records']} records, and each was linked with all released ones.")
     if counts["correct"] is not None:
         said.append(
             f"Of {n} records, {counts['correct']} find their own released record as their only nearest one, "
@@ -65,15 +67,36 @@ def attack_words(content: Mapping[str, Any]) -> str:
             f"by {', '.join(best['attributes'])} alone {best['claims']} can be claimed" if best["claims"] else "nothing"
         )
         said.append(f"With the best of {subsets['tried']} subsets of attributes: {told}.")
-    verdict = "withstands" if content["withstands"] else "does NOT withstand"
-    return " ".join([*said, f"The release {verdict} the known-plaintext attack."])
+    return " ".join([*said, _verdict(content)])
+
+
+def asked(content: Mapping[str, Any]) -> int:
+    """How many records were linked: all of them, or those that were drawn."""
+    return int(content.get("subjects", content["records"]))
+
+
+def _verdict(content: Mapping[str, Any]) -> str:
+    """The verdict, which is strict, and how much a claim that broke the rule shows."""
+    attack = "the known-plaintext attack"
+    if content["withstands"]:
+        return f"The release withstands {attack}."
+    found = [content, (content.get("subsets") or {}).get("best", {})]
+    chances = [one.get("claims_right_by_guessing") for one in found]
+    known = [chance for chance in chances if chance is not None]
+    if not known or min(known) <= _UNLIKELY:
+        return f"The release does NOT withstand {attack}."
+    return (
+        f"By the strict rule, no claim at all, the release does not withstand {attack}. But blind guesses are right as "
+        f"often with probability {number(min(known))}, so these claims do not show that anybody can be found; and were "
+        f"all records random, {100 * content['fdr']:g} % of attacks would still end with some claim."
+    )
 
 
 def attack_sections(
     content: Mapping[str, Any], observed: Array, null: tuple[Array, Array], *, public: bool = False
 ) -> list[Section]:
     """The parts of a page that show an attack; which records can be claimed is not for the public."""
-    n, claims = content["records"], content["claims"]
+    n, claims = asked(content), content["claims"]
     chart = figures.match_distances(
         observed, null, n=n, draws=content["draws"], claims=claims, withstands=claims == 0, public=public
     )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rankveil.catalogue import get_measure, get_method
+from rankveil.errors import listing
 from rankveil.report import figures
 from rankveil.report.chart import Chart
 from rankveil.report.look import number
@@ -96,9 +97,22 @@ def _method_grid(content: Mapping[str, Any]) -> Captioned:
             values.insert(0, _with_error(one.get("risk")))
         span = one["attainable"]
         can = "-" if span is None else f"{number(span[0])} to {number(span[1])}"
-        rows.append((one["rank"], one["id"], _strength(one), one["attained"], *values, one["evaluations"], can))
+        if not one.get("applicable", True):
+            can = "not applicable"
+        row = (one["rank"], one["id"], _strength(one), one["attained"], *values, one["evaluations"], can)
+        rows.append((*row, *_left(one, content)))
     ((what, value),) = content["at"].items()
-    return f"At {what} = {number(value)}", heads, rows
+    return f"At {what} = {number(value)}", (*heads, *_left_head(content)), rows
+
+
+def _left_head(content: Mapping[str, Any]) -> tuple[str, ...]:
+    """A heading for the columns that methods pass through, where some do."""
+    return ("leaves as they are",) if any(one.get("passed_through") for one in content["methods"]) else ()
+
+
+def _left(one: Mapping[str, Any], content: Mapping[str, Any]) -> tuple[str, ...]:
+    """The cell below that heading."""
+    return tuple(listing(one.get("passed_through", ())) or "-" for _ in _left_head(content))
 
 
 def _attribute_grids(content: Mapping[str, Any]) -> list[Captioned]:
@@ -120,8 +134,10 @@ def _map_grid(content: Mapping[str, Any]) -> Captioned:
         for point in one.get("points", ()):
             values = [_with_error(point["utility"].get(name)) for name in utilities]
             risk = _with_error(point["risk"])
-            rows.append((one["id"], _strength({**one, **point}), risk, *values, "yes" if point["front"] else ""))
-    return "The whole map", ("method", "strength", content["risk"], *utilities, "not beaten"), rows
+            row = (one["id"], _strength({**one, **point}), risk, *values, "yes" if point["front"] else "")
+            rows.append((*row, *_left(one, content)))
+    heads = ("method", "strength", content["risk"], *utilities, "not beaten", *_left_head(content))
+    return "The whole map", heads, rows
 
 
 def _strength(one: Mapping[str, Any]) -> str:
@@ -135,8 +151,16 @@ def _strength(one: Mapping[str, Any]) -> str:
 
 
 def _with_error(value: Mapping[str, Any] | None) -> str:
-    """A mean and half its interval."""
+    """A mean and half its interval, or both ends of one that the bounds of the measure cut short.
+
+    >>> _with_error({"mean": 0.5, "interval": [0.25, 0.75]}), _with_error({"mean": 0.75, "interval": [0.0, 1.0]})
+    ('0.5 ± 0.25', '0.75 (0 to 1)')
+    """
     if value is None:
         return "-"
-    low, high = value["interval"]
-    return number(value["mean"]) if high <= low else f"{number(value['mean'])} ± {number((high - low) / 2)}"
+    mean, (low, high) = value["mean"], value["interval"]
+    if high <= low:
+        return number(mean)
+    if abs((mean - low) - (high - mean)) > 1e-9 * (high - low):
+        return f"{number(mean)} ({number(low)} to {number(high)})"
+    return f"{number(mean)} ± {number((high - low) / 2)}"

@@ -10,7 +10,7 @@ import numpy as np
 from rankveil import dates
 from rankveil.catalogue import NUMBERS
 from rankveil.categories import Categories
-from rankveil.pairing import Pair
+from rankveil.pairs import Pair
 from rankveil.report.audits import AuditPictures, Marginal
 from rankveil.report.chart import Array
 

@@ -37,6 +37,8 @@ class Released:
     """Whether the levels have no order of their own."""
     others: tuple[str, ...] = ()
     """Categories that were not released and may be hers nevertheless; for them too `apart` must tell."""
+    within: tuple[int, ...] = ()
+    """For each of the others the place of the level that contains it, as a group or a band, or -1."""
     apart: Array | None = None
     """How far levels and others (rows) are from the levels, where a hierarchy tells; 1 from each other otherwise."""
     clock: tuple[str, str, bool] | None = None
@@ -96,6 +98,7 @@ def subject_document(
         exhaustive=f"{rules['exhaustive']:,}",
         plausible=f"{rules['plausible']:.0%}",
         approximate=rules["approximate"],
+        gaps=any(bool(np.isnan(column.values).any()) for column in columns),
         # our own text, and data in which no letter can end the element
         style=Markup(style),
         scripts=[Markup(script) for script in scripts],
@@ -125,6 +128,7 @@ def _packed(column: Released) -> dict[str, Any]:
     packed["values"] = _text(column.values, kind)
     if column.levels:
         packed |= {"ranking": column.ranking, "nominal": column.nominal, "others": column.others}
+        packed["within"] = column.within
     if column.apart is not None:  # a few different distances, so their places are shorter
         distances, places = np.unique(column.apart, return_inverse=True)
         kind = _narrowest(places.astype(np.float64))

@@ -81,7 +81,7 @@ def field_of(
 def _sort(parameter: Parameter) -> str:
     if parameter.choices:
         return "select"
-    if parameter.type in (int, float):
+    if parameter.type in (int, float) and not parameter.dated:
         return "number"
     if parameter.type is bool:
         return "check"

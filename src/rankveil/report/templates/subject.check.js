@@ -433,10 +433,21 @@ const rankveil = (() => {
     return Math.max(below + within + above, 0) / (k - 1);
   }
 
+  // The level that contains a category which was not released, as a group or a band; undefined where there is none.
+  function levelAround(column, value) {
+    return column.levels.length ? column.levels[column.within[column.others.indexOf(value)]] : undefined;
+  }
+
+  // The place of a category among levels and others, or of the level that contains it.
+  function placeOf(column, value) {
+    const label = levelAround(column, value) ?? value;
+    return [...column.levels, ...column.others].indexOf(label);
+  }
+
   function asNumber(column, value) {
     let number = value;
     if (column.levels.length) {
-      number = [...column.levels, ...column.others].indexOf(value);
+      number = placeOf(column, value);
       if (number < 0) throw new Error(`column ${column.name}: not one of its levels`);
     } else if (column.clock) {
       number = momentIn(value, column.clock);
@@ -500,6 +511,10 @@ const rankveil = (() => {
     const { chosen, found } = match(view, target, f);
     const d = sorted.map((column, j) => Math.abs(column.rankOf[chosen] - target[j]));
     const notes = [];
+    for (const column of columns) {
+      const label = levelAround(column, record[column.name]);
+      if (label !== undefined) notes.push(`column ${column.name}: the value given lies in ${label}, which was released`);
+    }
     if (rows.length < released.records) {
       notes.push(`${released.records - rows.length} released records have missing values there and are left out`);
     }
@@ -511,6 +526,8 @@ const rankveil = (() => {
     const chance = view.chance;
     if (released.approximate) {
       notes.push("the chance check is approximate: the release is not known to be a pure permutation");
+    } else if (rows.length < released.records) {
+      notes.push(released.approximate_with_gaps);
     }
     if (!chance.exhaustive) notes.push(`chance is a seeded sample of ${chance.total} random records`);
     const around = sorted.map((column, j) => diversityOf(column, columns[j], target[j], d[j]));
@@ -539,7 +556,7 @@ const rankveil = (() => {
         distance,
         p_value: pValue,
         plausible: pValue >= released.plausible,
-        approximate: released.approximate,
+        approximate: released.approximate || rows.length < released.records,
         draws: chance.total,
         exhaustive: chance.exhaustive,
         null: distribution(chance),

@@ -1,0 +1,140 @@
+"""A table while the steps of a plan are at work on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankveil import categories as categorising
+from rankveil import metadata
+from rankveil.catalogue import Array, Outcome
+from rankveil.categories import Categories
+from rankveil.errors import ParameterError
+from rankveil.masking.account import RowNumbers
+from rankveil.rows import HERE, Rows
+from rankveil.table import Table
+
+
+@dataclass(frozen=True, eq=False)
+class Current:
+    """A column as the steps so far have left it."""
+
+    values: Array
+    kind: str
+    categories: Categories | None
+    """What its values are places of; None for numbers."""
+
+    @property
+    def has_hierarchy(self) -> bool:
+        return self.categories is not None and self.categories.hierarchy is not None
+
+
+class Work:
+    """A table while the steps of a plan are at work on it; the table itself stays as it is."""
+
+    def __init__(self, table: Table, rows: Rows = HERE) -> None:
+        self.table, self.rows = table, rows
+        self.changed: dict[str, Current] = {}
+        self.relabelled: set[str] = set()
+        self.order: RowNumbers | None = None
+        self.dropped: list[str] = []
+        self.notes: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self.table) if self.order is None else self.order.size
+
+    def current(self, name: str, *, as_labels: bool = False) -> Current:
+        """A column as it is now; `as_labels` makes labels of numbers."""
+        found = self.changed.get(name)
+        if found is None:
+            cells = self.table.cells(name)
+            if as_labels and cells.kind != "nominal" and not cells.levels:
+                known = self.table.categories(name)
+                kind = "ordinal" if cells.kind == "ordinal" else "nominal"
+                return Current(self.taken(self.table.codes(name, known)), kind, known)
+            values = self.taken(self.table.values(name))
+            if cells.kind != "nominal" and not cells.levels:
+                return Current(values, cells.kind, None)
+            known = self.table.categories(name)
+            hierarchy = (self.table.schema.hierarchies or {}).get(name)
+            return Current(values, cells.kind, replace(known, hierarchy=hierarchy))  # levels too may have groups
+        if as_labels and found.categories is None:
+            if not self.rows.alone:
+                raise ParameterError(f"column {name}: masked numbers are not taken as labels of a table in parts")
+            different, codes = np.unique(found.values, return_inverse=True)
+            places = np.where(np.isnan(found.values), found.values, codes)
+            words = tuple(f"{value:.17g}" for value in different[~np.isnan(different)])
+            counts = np.bincount(codes, minlength=different.size)[: len(words)].astype(float)
+            return Current(places, "nominal", categorising.ordinal(words, counts))
+        return found
+
+    def taken(self, values: Array) -> Array:
+        """What belongs to the original rows, in the rows that there are now."""
+        return values if self.order is None else values[self.order]
+
+    def put(self, name: str, outcome: Outcome, before: Current) -> None:
+        """The column with what a method made of it."""
+        if outcome.levels is None:
+            self.changed[name] = Current(outcome.values, before.kind, before.categories)
+            if before.categories is not None and not self.table.labels(name):  # numbers that were taken as labels
+                self.relabelled.add(name)
+            return
+        self.relabelled.add(name)
+        there = ~np.isnan(outcome.values)
+        counts = self.rows.tally(outcome.values[there].astype(np.intp), len(outcome.levels)).astype(float)
+        hierarchy = before.categories.hierarchy if before.categories else None
+        if before.kind != "nominal":
+            levels = replace(categorising.ordinal(outcome.levels, counts), hierarchy=hierarchy)
+            self.changed[name] = Current(outcome.values, "ordinal", levels)
+            return
+        made = categorising.nominal(outcome.levels, counts, hierarchy)
+        place = {label: code for code, label in enumerate(made.labels)}
+        moved = np.array([place[label] for label in outcome.levels], dtype=float)
+        values = outcome.values.copy()
+        values[there] = moved[values[there].astype(np.intp)]
+        self.changed[name] = Current(values, "nominal", made)
+
+    def take(self, rows: RowNumbers) -> None:
+        """Some rows, in another order."""
+        self.changed = {
+            name: Current(each.values[rows], each.kind, each.categories) for name, each in self.changed.items()
+        }
+        self.order = rows if self.order is None else self.order[rows]
+        self.rows = self.rows.with_only(rows.size)
+        self.__dict__.pop("groups", None)
+
+    @cached_property
+    def groups(self) -> tuple[NDArray[np.int64], RowNumbers, RowNumbers] | None:
+        """The number of each record's group, the first record of each group, and which of those each record has."""
+        codes = self.table.group
+        if codes is None:
+            return None
+        codes = codes if self.order is None else codes[self.order]
+        _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+        places = np.argsort(first)  # streams are read from the first row on
+        back = np.empty_like(places)
+        back[places] = np.arange(places.size)
+        return codes, first[places], back[inverse]
+
+    @property
+    def units(self) -> int:
+        """How many records there are, or groups of them."""
+        return self.rows.count(len(self)) if self.groups is None else self.groups[1].size
+
+    def of_groups(self, names: Iterable[str]) -> set[str]:
+        """The columns whose values are the same for all records of every group."""
+        if self.groups is None or self.groups[1].size == len(self):
+            return set()
+        _, first, inverse = self.groups
+        same = set()
+        for name in names:
+            values = self.current(name).values
+            spread = values[first][inverse]
+            alike = np.isnan(values) & (metadata.gap_numbers(values) == metadata.gap_numbers(spread)) & np.isnan(spread)
+            if np.all((values == spread) | alike):
+                same.add(name)
+        return same

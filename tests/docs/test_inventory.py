@@ -1,0 +1,32 @@
+"""The inventory says of every method what is secret, and the methods behave so."""
+
+from __future__ import annotations
+
+import pytest
+from sitebuilder import inventory
+from sitebuilder.reference import EXAMPLES
+
+import rankveil as rv
+from rankveil import catalogue
+
+METHODS = sorted(catalogue.methods())
+
+
+def released(method: str, seed: int) -> object:
+    return rv.mask(rv.datasets.demo(), method, seed=seed, **EXAMPLES.get(method, {})).data
+
+
+def test_every_method_is_in_it_with_a_reason() -> None:
+    assert sorted(inventory.WHY) == METHODS
+
+
+def test_every_method_is_in_one_of_the_tables() -> None:
+    for name, method in catalogue.methods().items():
+        rows = [f"[{name}](" in inventory.table(random=random) for random in (True, False)]
+        assert rows == [method.random, not method.random]
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if not catalogue.get_method(name).post])
+def test_a_method_without_a_secret_can_be_done_again_by_whoever_has_the_original(method: str) -> None:
+    same = released(method, 1).equals(released(method, 2))  # type: ignore[attr-defined]
+    assert same is (inventory.secret_of(catalogue.get_method(method)) == "nothing")
