@@ -92,7 +92,7 @@ def test_a_failure_is_one_sentence(settled: Any) -> None:
     user, id, run = settled.user, settled.table, settled.run
     assert user.do(f"/data/{id}/audit", {"release": f"run:{run}", "measures": ["um"], "target": "X1"})
     other = user.upload("short.csv", "X1,X2,X3\n1,2,3\n")
-    failed = user.do(f"/data/{id}/attack", {"release": f"data:{other}", "draws": "10"}, end="failed")
+    failed = user.ask(f"/data/{id}/attack", {"release": f"data:{other}", "draws": "10"}, end="failed")
     text = user.get(f"/runs/{failed}").text
     assert "the original has 20 records and the masked table 1" in text
     assert "Try again" in text

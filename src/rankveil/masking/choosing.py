@@ -122,8 +122,8 @@ def columns_of(step: Step, table: Table) -> tuple[str, ...]:
 def suited(step: Step, table: Table, names: Iterable[str]) -> tuple[str, ...]:
     """Those of some columns that a step can work on: it takes their kind, and is told what to do with them."""
     work = Work(table)
-    taken = (name for name in names if taken(step.entry, work, name))
-    return tuple(name for name in taken if not step.entry.told or _is_told(step, work, name))
+    fitting = (name for name in names if taken(step.entry, work, name))
+    return tuple(name for name in fitting if not step.entry.told or _is_told(step, work, name))
 
 
 def _is_told(step: Step, work: Work, name: str) -> bool:
