@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import doctest
 import json
+import os
 import re
+import subprocess
 import tomllib
 import types
 from pathlib import Path
@@ -115,6 +117,12 @@ def test_a_link_that_leads_nowhere_is_found(tmp_path: Path) -> None:
         "b.html: c.html is not there",
         "b.html: img fetches https://example.org/x.png",
     ]
+
+
+def test_the_script_can_be_run() -> None:
+    script = ROOT / "scripts" / "site"
+    assert os.access(script, os.X_OK)
+    assert subprocess.run(["bash", "-n", script], check=False).returncode == 0
 
 
 def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:

@@ -238,6 +238,7 @@ def _masked(
         work(partial(rewrite, folder, wanted), others)
         order = _order(job) if any(part.reordered for part in made) else None
     columns = work(partial(fingerprint_of, parts), source.names)
+    _check_whole(folder, account.released)
     count = len(starts)
     told = f"masked in {count} part{'s' if count > 1 else ''} on the cluster {engine.address.text}"
     resumed = ("what an earlier run had done was taken up",) if work.resumed else ()
@@ -245,6 +246,12 @@ def _masked(
     return MaskedParts(
         parts.whole, account, seed, put_together(columns), order, folder, (*engine.notes, *said, told, *resumed)
     )
+
+
+def _check_whole(folder: Folder, records: int) -> None:
+    """All parts are there and alike: a worker that was given up for lost may still have been at work."""
+    if len(survey(folder.staging)) != records:
+        raise ClusterError(f"{folder.staging}: the parts of the release do not have the records that they should")
 
 
 def _labels(plan: Plan, source: Source, schema: Schema) -> set[str]:
