@@ -10,8 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 REFERENCE = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+# `scripts/test` draws a few examples, the same every time; `scripts/test --full` many, always new ones
+settings.register_profile("few", max_examples=40, derandomize=True, deadline=None, print_blob=True)
+settings.register_profile("full", max_examples=1000, deadline=None, print_blob=True)
 
 
 @pytest.fixture(scope="session")

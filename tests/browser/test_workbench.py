@@ -355,7 +355,7 @@ def test_the_keyboard_is_enough(bench: Visit) -> None:
     assert page.evaluate("document.activeElement.id") == "main"
     to("Use the running example")
     page.keyboard.press("Enter")
-    page.wait_for_selector("text=20 records")
+    page.wait_for_selector("text=Next: mask")
     to("Next: mask")
     page.keyboard.press("Enter")
     page.wait_for_selector("text=There is no step yet")

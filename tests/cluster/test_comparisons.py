@@ -6,10 +6,12 @@ import json
 import os
 import signal
 import stat
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,6 +19,8 @@ import pytest
 import rankveil as rv
 from rankveil.cli import main
 from rankveil.errors import ClusterError, ParameterError
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not find this file
 
 HOW: dict[str, Any] = {"risk": "spearman_risk", "utility": ["um"], "replicates": 2, "seed": 4}
 METHODS = ["additive_noise", "rank_swap"]

@@ -20,6 +20,7 @@ from rankveil.cluster import memory as sizes
 from rankveil.cluster.addresses import Address, parse
 from rankveil.cluster.reaching import ANSWER, reached, silent
 from rankveil.cluster.sending import LostError, Sent
+from rankveil.cluster.tasks import all_of
 from rankveil.errors import ClusterError, FileError, ParameterError, listing
 from rankveil.execute import cores
 
@@ -28,6 +29,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+_TOGETHER = 4
+"""Items that travel together at most."""
+
+_ROUNDS = 8
+"""Tasks for each worker at least, so that all are busy to the end."""
 
 _USUAL_MEMORY = 2**31
 """Bytes that a worker is taken to have when it does not say."""
@@ -155,13 +162,15 @@ class Engine:
         if len(items) == 0:
             return []
         results: dict[int, R] = {}
-        with self.said_of_loss(), self.sent(function) as tasks:
-            tasks.submit(items)
+        size = max(1, min(_TOGETHER, len(items) // (_ROUNDS * self.workers)))
+        with self.said_of_loss(), self.sent(partial(all_of, function)) as tasks:
+            tasks.submit([items[start : start + size] for start in range(0, len(items), size)])
             while len(results) < len(items):
-                for place, result in tasks.arrived():
-                    results[place] = result
-                    if done is not None:
-                        done(place, result)
+                for number, made in tasks.arrived():
+                    for place, result in enumerate(made, start=number * size):
+                        results[place] = result
+                        if done is not None:
+                            done(place, result)
         return [results[place] for place in range(len(items))]
 
     each = __call__

@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from rankveil._version import __version__
 from rankveil.cluster.reaching import silent
+from rankveil.cluster.tasks import all_of
 from rankveil.errors import ClusterError, FileError
 
 _WITHOUT_WORKERS = 60.0
@@ -115,7 +116,7 @@ class _Watch:
 def name_of(function: Callable[..., Any]) -> str:
     """The name of a function, also of one with some arguments bound."""
     while isinstance(function, partial):
-        function = function.func
+        function = function.args[0] if function.func is all_of else function.func
     return getattr(function, "__name__", "task")
 
 

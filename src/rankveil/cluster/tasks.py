@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -20,6 +20,11 @@ def call(task: bytes) -> Any:
         raise ClusterError(f"the worker on {socket.gethostname()} has rankveil {__version__}, not {version}")
     keep_to(1)
     return _function(path)(item)
+
+
+def all_of(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    """[function(item) for item in items]: a few items that travel together, as each journey takes its time."""
+    return [function(item) for item in items]
 
 
 @lru_cache(maxsize=2)  # few, as a function may hold a whole table
