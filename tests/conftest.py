@@ -15,8 +15,23 @@ from hypothesis import settings
 REFERENCE = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 # `scripts/test` draws a few examples, the same every time; `scripts/test --full` many, always new ones
-settings.register_profile("few", max_examples=40, derandomize=True, deadline=None, print_blob=True)
+settings.register_profile("few", max_examples=25, derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("full", max_examples=1000, deadline=None, print_blob=True)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--thorough", action="store_true", help="run the tests that take long too: scripts/test --full")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "thorough: takes long, and what it tries is tried in small elsewhere")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--thorough"):
+        for item in items:
+            if item.get_closest_marker("thorough"):
+                item.add_marker(pytest.mark.skip(reason="takes long: scripts/test --full"))
 
 
 @pytest.fixture(scope="session")

@@ -489,6 +489,7 @@ def test_categories_are_chosen_and_dates_typed(open_page: Any, shot: Any) -> Non
     shot(page)
 
 
+@pytest.mark.thorough
 def test_a_hundred_thousand_records(open_page: Any, shot: Any) -> None:
     rng = np.random.default_rng(2)
     base = rng.normal(size=100_000)

@@ -99,6 +99,7 @@ def test_a_worker_lost_in_every_stage(engine: Any, tied: Any, write: Any, tmp_pa
         assert np.array_equal(getattr(answers[0], name), getattr(answers[1], name))
 
 
+@pytest.mark.thorough
 def test_a_worker_lost_while_tables_are_brought_together(engine: Any, tied: Any, tmp_path: Path, each: Any) -> None:
     x, y = tied(120)
     x[::9, 0], y[::7, 1] = np.nan, np.nan

@@ -132,7 +132,13 @@ def folder(tmp_path: Path, demo: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("page", WITH_CODE)
+LONG = ("docs/howto/scale-out.md",)
+"""Pages whose commands start clusters, one after the other."""
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[pytest.mark.thorough] if page in LONG else []) for page in WITH_CODE]
+)
 def test_the_code_of_a_page_runs(page: str, folder: Path) -> None:
     names: dict[str, Any] = {"__name__": "page"}
     for block in blocks_of(page):

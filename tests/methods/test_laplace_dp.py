@@ -60,7 +60,7 @@ def test_noise_is_laplace_with_the_declared_scale(fast: bool) -> None:
     assert made.counts == {"clamped": int(np.sum(x > 8))}
     noise = made.values - np.clip(x, -2, 8)
     assert has_scale(noise, 3 * 10 / 0.5)
-    assert not has_scale(noise, 3 * 10 / 0.5 * 1.05)
+    assert not has_scale(noise, 3 * 10 / 0.5 * 1.08)  # eleven standard deviations: opendp draws anew each time
     assert abs(np.corrcoef(noise, x)[0, 1]) < SIGMAS / np.sqrt(x.size)
 
 

@@ -118,6 +118,7 @@ def released(user: Any) -> tuple[Any, str, str]:
     return user, id, user.do(f"/data/{id}/mask")
 
 
+@pytest.mark.thorough
 def test_words_go_through_every_page(released: tuple[Any, str, str]) -> None:
     user, id, run = released
     content = user.bench.runs.result(user.bench.run(run))["content"]
