@@ -269,6 +269,8 @@ def test_what_cannot_be_masked_on_a_cluster_is_refused(refused: Any, folder: Pat
     refused(ParameterError, r"name the folder that the release is written to", folder, output=None)
     refused(ParameterError, "decimal mark", folder, decimal=",")
     refused(FileError, "gone.parquet: there is no such file or folder", tmp_path / "gone.parquet")
+    csv = r"out.csv: on a cluster a release is a folder of Parquet files; give it a name that ends in .parquet"
+    refused(ParameterError, csv, folder, output=tmp_path / "out.csv")
     (tmp_path / "out").mkdir()
     refused(FileError, "out: is there already; name another folder", folder)
 

@@ -14,7 +14,6 @@ from rankveil.cluster.tables import Given, rows_at_a_time
 from rankveil.cluster.work import RANKING, Progress, Work
 from rankveil.errors import PairError, ParameterError
 from rankveil.linkage import Matches
-from rankveil.partitions.aligning import parted_tables
 from rankveil.partitions.links import Random, links, released_columns, wanted
 from rankveil.partitions.parted import Parted
 from rankveil.partitions.queries import drawn_rows
@@ -105,22 +104,10 @@ def link_tables(
     rows = rows or rows_at_a_time(given.original.names, engine.memory)
     kept = {"x": given.original.bounds(rows=rows), "y": given.masked.bounds(rows=rows)}
     with Work(engine, of=of, kept=kept, private=seed.reveal(), resume=resume, progress=progress) as work:
-        bounds = {side: tuple(work.kept[side]) for side in "xy"}
         work.plan(_plan(given.width))
-        parted = parted_tables(
-            work,
-            given.original,
-            given.masked,
-            bounds=bounds,
-            scratch=work.scratch,
-            seed=seed,
-            columns=given.columns,
-            schema=given.schema,
-            key=given.key,
-            mapping=given.mapping,
-        )
+        parted = given.parted(work, seed=seed)
         made = _linked(parted, work, random, subjects)
-        count = len(bounds["x"]) - 1
+        count = len(work.kept["x"]) - 1
         parts = f"attacked in {count} part{'s' if count > 1 else ''} on the cluster {engine.address.text}"
         resumed = ("what an earlier run had done was taken up",) if work.resumed else ()
     return replace(made, notes=(*engine.notes, *parted.notes, parts, *resumed, *made.notes))

@@ -25,7 +25,6 @@ from rankveil.measures.canonical_correlation import without_mapping
 from rankveil.measures.emd import Ends, distance
 from rankveil.measuring import Settings, checked
 from rankveil.moments import of_replicates
-from rankveil.partitions.aligning import parted_tables
 from rankveil.partitions.beside import SideBySide
 from rankveil.partitions.measures import ask_order
 from rankveil.partitions.parted import MeasuringParts, Parted, Special
@@ -108,19 +107,10 @@ def measure_tables(
     rows = rows or rows_at_a_time(given.original.names, engine.memory)
     kept = {"x": given.original.bounds(rows=rows), "y": given.masked.bounds(rows=rows)}
     with Work(engine, of=of, kept=kept, private=seed.reveal(), resume=resume, progress=progress) as work:
-        bounds = {side: tuple(work.kept[side]) for side in "xy"}
         work.plan(_plan(given.width, names))
-        parted = parted_tables(
+        parted = given.parted(
             work,
-            given.original,
-            given.masked,
-            bounds=bounds,
-            scratch=work.scratch,
             seed=seed,
-            columns=given.columns,
-            schema=given.schema,
-            key=given.key,
-            mapping=given.mapping,
             settings=settings,
             ask=partial(ask_quietly, settings),
             room=memory.available() * _OF_FREE,
@@ -131,7 +121,7 @@ def measure_tables(
             weighted=bool(given.schema.with_role("weight")),
         )
         values, not_applicable = measuring.all(names)
-        count = len(bounds["x"]) - 1
+        count = len(work.kept["x"]) - 1
         parts = f"measured in {count} part{'s' if count > 1 else ''} on the cluster {engine.address.text}"
         resumed = ("what an earlier run had done was taken up",) if work.resumed else ()
     return Found(

@@ -21,6 +21,7 @@ from rankveil.cluster.reordering import gathered, original_rows, send_records
 from rankveil.cluster.tables import is_parquet, rows_at_a_time
 from rankveil.cluster.work import Progress, Work
 from rankveil.errors import ClusterError, FileError, ParameterError, TableError
+from rankveil.files import registry
 from rankveil.manifest import column_fingerprint, put_together
 from rankveil.masking import Account
 from rankveil.partitions import places
@@ -73,7 +74,13 @@ class Folder:
         self.notes: tuple[str, ...] = ()
 
     def check(self) -> None:
-        """Refuse a place that is taken, before anything is done."""
+        """Refuse a place that is taken, or named like another format, before anything is done."""
+        ending = registry.ending_of(self.target)
+        if ending in registry.formats() and ending != registry.FOLDER_ENDING:
+            raise ParameterError(
+                f"{self.target}: on a cluster a release is a folder of Parquet files; give it a name that ends in "
+                f"{registry.FOLDER_ENDING}"
+            )
         if places.exists(self.target):
             raise FileError(f"{self.target}: is there already; name another folder, or delete it first")
 

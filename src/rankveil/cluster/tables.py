@@ -12,9 +12,13 @@ from typing import Any
 import numpy as np
 
 from rankveil.cluster import memory
+from rankveil.cluster.work import Work
 from rankveil.errors import FileError, PairError, ParameterError, TableError, suggestion
 from rankveil.partitions import places
+from rankveil.partitions.aligning import parted_tables
 from rankveil.partitions.parquet import Source, check_aligned, survey
+from rankveil.partitions.parted import Parted
+from rankveil.seeds import Seed
 from rankveil.table import UNMASKED_ROLES, Schema, listed
 
 _IN_MEMORY = 120
@@ -53,6 +57,22 @@ class Given:
         """What tells this task from others without a look into the tables."""
         declared = hashlib.sha256(pickle.dumps((self.schema, self.columns, self.key, self.mapping))).hexdigest()
         return {"files": [(path, *places.stamp(path)) for path in self.files], "declared": declared}
+
+    def parted(self, work: Work, *, seed: Seed, **more: Any) -> Parted:
+        """The tables in parts, cut as the work says, their records brought together."""
+        return parted_tables(
+            work,
+            self.original,
+            self.masked,
+            bounds={side: tuple(work.kept[side]) for side in "xy"},
+            scratch=work.scratch,
+            seed=seed,
+            columns=self.columns,
+            schema=self.schema,
+            key=self.key,
+            mapping=self.mapping,
+            **more,
+        )
 
     def check(self) -> None:
         """Refuse tables that cannot be compared, as far as the footers tell."""
