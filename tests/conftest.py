@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,12 +21,17 @@ settings.register_profile("few", max_examples=25, derandomize=True, deadline=Non
 settings.register_profile("full", max_examples=1000, deadline=None, print_blob=True)
 
 
+TRIED = pytest.StashKey[Counter[str]]()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--thorough", action="store_true", help="run the tests that take long too: scripts/test --full")
+    parser.addoption("--tried-to", type=Path, help="a file for the counts of what was tried, as JSON")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "thorough: takes long, and what it tries is tried in small elsewhere")
+    config.stash[TRIED] = Counter()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -32,6 +39,38 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker("thorough"):
                 item.add_marker(pytest.mark.skip(reason="takes long: scripts/test --full"))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hand the counts of a worker process over to the process that started it."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["tried"] = dict(session.config.stash[TRIED])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take the counts of a worker process over."""
+    node.config.stash[TRIED].update(getattr(node, "workeroutput", {}).get("tried", {}))
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Tell what was tried, and write it down where that was asked for."""
+    tried = config.stash[TRIED]
+    for what, many in sorted(tried.items()):
+        terminalreporter.write_line(f"{many:9,} {what}")
+    if config.getoption("--tried-to"):
+        ended = {how: len(terminalreporter.stats.get(how, [])) for how in ("passed", "failed", "error", "skipped")}
+        config.getoption("--tried-to").write_text(json.dumps({"tests": ended, "tried": dict(tried)}, sort_keys=True))
+
+
+@pytest.fixture(scope="session")
+def tally(pytestconfig: pytest.Config) -> Callable[..., None]:
+    """Counts what was tried, by what it is: `tally("kills survived by mask")`; docs/trust.md shows the counts."""
+
+    def count(what: str, many: int = 1) -> None:
+        pytestconfig.stash[TRIED][what] += many
+
+    return count
 
 
 @pytest.fixture(scope="session")
