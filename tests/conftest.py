@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-import json
+import datetime
+import os
+import platform
 import socket
+import sys
 import threading
 import time
 from collections import Counter
@@ -26,7 +29,7 @@ TRIED = pytest.StashKey[Counter[str]]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--thorough", action="store_true", help="run the tests that take long too: scripts/test --full")
-    parser.addoption("--tried-to", type=Path, help="a file for the counts of what was tried, as JSON")
+    parser.addoption("--tried-to", type=Path, help="the page whose counts are written anew when all tests pass")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -45,6 +48,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """Hand the counts of a worker process over to the process that started it."""
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["tried"] = dict(session.config.stash[TRIED])
+        # a worker may be killed before its end: what `scripts/coverage` has seen in it is written now
+        measured = "coverage" in sys.modules and sys.modules["coverage"].Coverage.current()
+        if measured:
+            measured.save()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -53,14 +60,34 @@ def pytest_testnodedown(node: Any) -> None:
     node.config.stash[TRIED].update(getattr(node, "workeroutput", {}).get("tried", {}))
 
 
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Tell what was tried, and write it down where that was asked for."""
+def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
+    """Tell what was tried, and write it on the page of trust where that was asked for and nothing failed."""
     tried = config.stash[TRIED]
     for what, many in sorted(tried.items()):
         terminalreporter.write_line(f"{many:9,} {what}")
-    if config.getoption("--tried-to"):
-        ended = {how: len(terminalreporter.stats.get(how, [])) for how in ("passed", "failed", "error", "skipped")}
-        config.getoption("--tried-to").write_text(json.dumps({"tests": ended, "tried": dict(tried)}, sort_keys=True))
+    page: Path | None = config.getoption("--tried-to")
+    if page is None:
+        return
+    if exitstatus:
+        terminalreporter.write_line(f"The counts of {page} stay as they were: not all tests passed.")
+        return
+    ended = {how: len(terminalreporter.stats.get(how, [])) for how in ("passed", "skipped", "xfailed")}
+    before, begin, rest = page.read_text(encoding="utf-8").partition("<!-- counts: written by the tests -->\n")
+    _, end, after = rest.partition("<!-- end of counts -->")
+    page.write_text(before + begin + counts(tried, ended) + end + after, encoding="utf-8")
+
+
+def counts(tried: Counter[str], ended: dict[str, int]) -> str:
+    """What was tried, as a table, with the versions it was tried on."""
+    import numpy
+
+    rows = "".join(f"| {what} | {many:,} |\n" for what, many in sorted(tried.items()))
+    return (
+        f"\nOn {datetime.date.today()}, Python {platform.python_version()}, numpy {numpy.__version__}: "
+        f"{ended['passed']:,} tests passed, none failed, {ended['skipped']} were skipped, "
+        f"{ended['xfailed']} are expected to fail.\n\n"
+        f"| tried | how often |\n|---|---:|\n{rows}\n"
+    )
 
 
 @pytest.fixture(scope="session")
@@ -71,6 +98,12 @@ def tally(pytestconfig: pytest.Config) -> Callable[..., None]:
         pytestconfig.stash[TRIED][what] += many
 
     return count
+
+
+@pytest.fixture(scope="session")
+def unmeasured() -> dict[str, str]:
+    """The environment of a process with little room for files: `scripts/coverage` could not write what it saw there."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
 
 
 @pytest.fixture(scope="session")

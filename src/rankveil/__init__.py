@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from rankveil.people.subject import Verification, subject_page, verify
     from rankveil.people.user import Corrected, correct
     from rankveil.plans import Plan, Step
-    from rankveil.table import Schema, Table
+    from rankveil.schema import Schema
+    from rankveil.table import Table
 
 _ROOMS = {
     "Attack": "people.intruder",
@@ -53,7 +54,7 @@ _ROOMS = {
     "Plan": "plans",
     "RankveilError": "errors",
     "Release": "people.protector",
-    "Schema": "table",
+    "Schema": "schema",
     "Secret": "manifest",
     "Step": "plans",
     "Table": "table",

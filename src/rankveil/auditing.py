@@ -20,13 +20,14 @@ from rankveil.measuring import Measuring, Settings
 from rankveil.moments import of_replicates
 from rankveil.pairing import pair_tables
 from rankveil.pairs import Pair
+from rankveil.partitions.places import is_address
 from rankveil.ranks import rank_changes
-from rankveil.table import listed
+from rankveil.schema import listed
 
 if TYPE_CHECKING:
     from rankveil.cluster.engine import Engine
     from rankveil.report.audits import AuditPictures
-    from rankveil.table import Schema
+    from rankveil.schema import Schema
 
 Progress = Callable[[int, int], None]
 """Called with how much is done and how much there is."""
@@ -361,14 +362,17 @@ def _one_each(given: Any, count: int, what: str) -> list[Any]:
     return made
 
 
-def loaded(table: Any, *, schema: Schema | None) -> Any:
-    """A table given by the path of its file, or as it is."""
+def loaded(table: Any, *, schema: Schema | None, decimal: str | None = None) -> Any:
+    """A table given by the path or address of its file, with its own decimal mark unless one is given, or as it is."""
     if not isinstance(table, str | os.PathLike):
         return table
+    from rankveil.cluster.tables import table_at
     from rankveil.files import load
     from rankveil.table import Table
 
-    loaded = load(table)
+    if is_address(os.fspath(table)):
+        return table_at(os.fspath(table))
+    loaded = load(table, decimal=decimal)
     return loaded.data if loaded.dialect is None else Table(loaded.data, schema=schema, decimal=loaded.dialect.decimal)
 
 
@@ -424,7 +428,7 @@ def combined(made: Sequence[Audit], *, gates: Sequence[str] = ()) -> Audit:
         each = [one.values[name].details.get("per_attribute", {}) for one in made if name in one.values]
         if all(each):
             details["per_attribute"] = _mean_of(each)
-        values[name] = Value(math.fsum(some) / len(some), details)
+        values[name] = Value(of_replicates(some)[0], details)
     for note in dict.fromkeys(note for each in made for note in each.notes):
         count = sum(note in each.notes for each in made)
         notes.append(note if count == len(made) else f"{note} (in {count} of {len(made)} versions)")
@@ -448,7 +452,7 @@ def combined(made: Sequence[Audit], *, gates: Sequence[str] = ()) -> Audit:
 def _mean_of(each: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """The mean of every attribute that all versions have."""
     common = [name for name in each[0] if all(name in given for given in each)]
-    return {name: math.fsum(given[name] for given in each) / len(each) for name in common}
+    return {name: of_replicates([given[name] for given in each])[0] for name in common}
 
 
 def _spread(entry: Measure, some: Sequence[float]) -> dict[str, Any]:
@@ -457,5 +461,7 @@ def _spread(entry: Measure, some: Sequence[float]) -> dict[str, Any]:
     if len(some) > 1:
         mean, sd, reach = of_replicates(some)
         low, high = entry.bounds
-        details |= {"sd": sd, "interval": [max(mean - reach, low), min(mean + reach, high)]}
+        interval = [max(mean - reach, low), min(mean + reach, high)]
+        # ends too large for a number are none
+        details |= {"sd": sd, "interval": interval if all(map(math.isfinite, interval)) else None}
     return details

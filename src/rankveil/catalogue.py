@@ -322,6 +322,11 @@ class Measure(Entry[Callable[..., Any]]):
     headline: Literal["mean", "max", "min"] = "mean"
     """How the per-attribute values of a `per="column"` measure become one number."""
 
+    @property
+    def aims(self) -> bool:
+        """Whether it is about the target of a stated use: it is when its function takes `target`."""
+        return "target" in inspect.signature(self.function).parameters
+
     def __call__(
         self,
         *data: Any,

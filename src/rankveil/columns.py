@@ -120,7 +120,8 @@ class Cells:
     def labels(self) -> pa.Array:
         """All cells as labels, whole decimals like whole numbers, so that 7 and 7.0 are the same; missing ones null."""
         if not _countable(self.cells.type):
-            raise TableError(f"column {self.name}: {self.why or 'its values'} cannot serve as labels")
+            what = f"{self.why}, which" if self.why else "its values"
+            raise TableError(f"column {self.name}: {what} cannot serve as labels")
         made = label_text(self.cells)
         return pc.if_else(pa.array(self.missing), pa.scalar(None, pa.string()), made) if self.missing.any() else made
 
@@ -198,6 +199,10 @@ class Cells:
 
     def _refuse_text(self, bad: NDArray[np.bool_]) -> None:
         rows = np.flatnonzero(~self.missing)[bad] + 1 + self.start
+        if bad.sum() * 2 > bad.size:  # no strays among numbers, but a column of words, which are not to be told
+            raise TableError(
+                f"column {self.name}: its values are not numbers ({row_listing(rows)}); leave its kind out"
+            )
         words = list(dict.fromkeys(self.present.filter(pa.array(bad)).to_pylist()))
         shown = ", ".join(f'"{word[:20]}"' for word in words[:3]) + (", ..." if len(words) > 3 else "")
         were = "value is not a number" if rows.size == 1 else "values are not numbers"
@@ -211,9 +216,10 @@ class Cells:
         if unknown.any():
             rows = np.flatnonzero(~self.missing)[unknown] + 1 + self.start
             word = str(self.present.filter(pa.array(unknown))[0].as_py())
-            raise TableError(
-                f"column {self.name}: {word!r} (row {rows[0]}) is not one of its levels{suggestion(word, self.levels)}"
-            )
+            # a word may be misspelt; a number is somebody's
+            what = f"{word!r} (row {rows[0]})" if self.is_text else f"the value in row {rows[0]}"
+            near = suggestion(word if self.is_text else "", self.levels)
+            raise TableError(f"column {self.name}: {what} is not one of its levels{near}")
 
 
 def read(
@@ -305,7 +311,10 @@ def to_arrow(series: nw.Series[Any]) -> pa.Array:
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError):
         # objects of several types: kept as they are, seen here as text
         array = pa.array([None if _absent(value) else str(value) for value in series.to_list()], type=pa.string())
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    if series.dtype == nw.Enum and not array.type.ordered:  # older versions of polars do not tell that it is
+        array = pa.DictionaryArray.from_arrays(array.indices, array.dictionary, ordered=True)
+    return array
 
 
 def label_text(cells: pa.Array) -> pa.Array:

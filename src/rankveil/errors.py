@@ -14,12 +14,28 @@ Whatever else is raised is a mistake of rankveil itself.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""What begins a line, commands a terminal, or turns the direction of what follows."""
+
+
+def one_line(text: str) -> str:
+    """The text without anything that would begin a new line or that a terminal would obey.
+
+    >>> one_line("a column named A\\nB")
+    'a column named A\\\\nB'
+    """
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
 
 class RankveilError(Exception):
-    """Whatever a person can put right; its text is one sentence."""
+    """Whatever a person can put right; its text is one sentence, whatever the names of columns hold."""
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
 
 
 class FileError(RankveilError):
@@ -64,6 +80,24 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     if near:
         return f"; did you mean {folded[near[0]]}?"
     return f"; known: {listing(names, most=30)}" if names else ""
+
+
+_OF_SCHEMA = ("kinds", "levels", "roles", "missing", "hierarchies")
+
+
+def refuse_unknown(given: Iterable[str], *, known: Iterable[str] = ()) -> None:
+    """An error for arguments besides `schema`, `decimal` and those known; what a schema declares belongs there.
+
+    >>> refuse_unknown(["hierarchy"])
+    Traceback (most recent call last):
+    rankveil.errors.ParameterError: there is no argument hierarchy; give it as schema=rv.Schema(hierarchies=...)
+    """
+    names = {"schema", "decimal", *known}
+    for name in given:
+        if name not in names:
+            near = get_close_matches(name, _OF_SCHEMA, n=1)
+            there = f"; give it as schema=rv.Schema({near[0]}=...)" if near else suggestion(name, names)
+            raise ParameterError(f"there is no argument {name}{there}")
 
 
 def row_listing(rows: Iterable[object], *, most: int = 5) -> str:

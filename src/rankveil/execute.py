@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from threading import Lock
 from typing import Any, Generic, Protocol, Self, TypeVar
+
+from rankveil.errors import ClusterError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -18,6 +22,8 @@ S_co = TypeVar("S_co", covariant=True)
 _WORTH_A_THREAD = 20_000
 """Values below which starting threads costs more than it saves."""
 
+PATIENCE = 2.0
+"""Seconds of work that are not worth worker processes, which take about as long to start."""
 
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """By these, linear algebra in a worker keeps to the worker's own core."""
@@ -106,11 +112,13 @@ class Pool(Protocol[S_co]):
 class Workers(Generic[T]):
     """Worker processes that each hold the same large thing and do tasks with it: it travels once, not with every task.
 
-    `task(shared, item)` must be a function of a module. With one worker everything runs here, at once.
+    `task(shared, item)` must be a function of a module. With one worker everything runs here, at once. With some
+    `patience` so many seconds of work are done here first: small jobs end before processes would have started.
     """
 
-    def __init__(self, shared: T, *, count: int) -> None:
+    def __init__(self, shared: T, *, count: int, patience: float = 0.0) -> None:
         self._shared, self._count = shared, count
+        self._patience = patience if count > 1 else math.inf
         self._pool: Any = None
 
     def __enter__(self) -> Self:
@@ -118,9 +126,11 @@ class Workers(Generic[T]):
 
     def submit(self, task: Callable[[T, Any], R], item: Any) -> Future[R]:
         """The result of a task, when it is there."""
-        if self._count < 2:
+        if self._patience > 0:
             done: Future[R] = Future()
+            begun = time.perf_counter()
             done.set_result(task(self._shared, item))
+            self._patience -= time.perf_counter() - begun
             return done
         if self._pool is None:
             from loky import ProcessPoolExecutor
@@ -138,6 +148,8 @@ class Workers(Generic[T]):
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait=True, kill_workers=kind is not None)
+        if kind is not None and issubclass(kind, BrokenExecutor):
+            raise ClusterError("a worker process was killed, perhaps for want of memory; try fewer workers") from None
 
 
 _AHEAD = 4
@@ -152,7 +164,7 @@ def in_workers(
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[R]:
-    """[task(shared, item) for item in items], whatever the number of workers (one a core unless given)."""
+    """[task(shared, item) for item in items], whatever the number of workers (one a core if worth it)."""
     count = min(workers or cores(), max(len(items), 1))
     made: list[R] = []
     waiting: deque[Future[R]] = deque()
@@ -162,7 +174,7 @@ def in_workers(
         if progress is not None:
             progress(len(made), len(items))
 
-    with Workers(shared, count=count) as pool:
+    with Workers(shared, count=count, patience=0.0 if workers else PATIENCE) as pool:
         for item in items:
             waiting.append(pool.submit(task, item))
             if len(waiting) > _AHEAD * count:

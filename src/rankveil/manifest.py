@@ -17,7 +17,7 @@ from rankveil._version import __version__
 from rankveil.columns import Cells
 from rankveil.errors import FileError
 from rankveil.masking import Account
-from rankveil.plans import Plan, Step
+from rankveil.plans import Plan, Step, plain_json
 from rankveil.seeds import Seed
 from rankveil.table import Table
 
@@ -74,6 +74,8 @@ class Secret:
         plain = _parsed(text, SECRET_SCHEMA, "secret")
         try:
             mapping = plain.get("mapping")
+            if not isinstance(mapping, list | None):
+                raise ValueError
             order = None if mapping is None else np.asarray(mapping) - 1
             whole = order is None or (order.ndim == 1 and (order.dtype.kind == "i" or order.size == 0))
             if not whole or (order is not None and (np.unique(order).size < order.size or order.min(initial=0) < 0)):
@@ -90,7 +92,7 @@ class Secret:
 
 def _parsed(text: str, schema: str, what: str) -> dict[str, Any]:
     try:
-        plain = json.loads(text)
+        plain = plain_json(text)
     except ValueError:
         raise FileError(f"this is not a {what}: it is not JSON") from None
     if not isinstance(plain, dict) or plain.get("schema") != schema:

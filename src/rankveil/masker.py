@@ -97,9 +97,9 @@ class Masker(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
         check_is_fitted(self, "n_features_in_")
         if _is_frame(X):
             validate_data(self, X, reset=False, skip_check_array=True)
-            return mask(X, self._plan(), seed=self.seed).data
+            return mask(X, self._plan(), seed=self.seed, shuffled=False).data
         array = validate_data(self, X, reset=False, ensure_all_finite="allow-nan")
-        masked = mask(_named(array), self._plan(), seed=self.seed).data
+        masked = mask(_named(array), self._plan(), seed=self.seed, shuffled=False).data
         return np.column_stack([column.to_numpy() for column in masked.columns])
 
     def _plan(self) -> Plan:

@@ -17,7 +17,8 @@ from rankveil.categories import Categories
 from rankveil.columns import Cells, label_text
 from rankveil.errors import PairError, TableError, listing
 from rankveil.hierarchy import Hierarchy
-from rankveil.table import Schema, Table, label_counts
+from rankveil.schema import Schema
+from rankveil.table import Table, label_counts
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -151,6 +152,8 @@ def masked_values(original: Table, masked: Table, name: str, categories: Categor
     if first.levels and _has_groups(original, masked, name):
         notes.append(f"column {name}: groups of levels stand at the mean place of their levels")
         return _at_places(original, masked, name)
+    if cells.missing.all():
+        return np.full(len(masked), np.nan)
     if not first.levels and (cells.kind == "nominal" or cells.levels):
         notes.append(f"column {name}: the masked values are bands, taken at their middles")
         return _at_places(original, masked, name)
@@ -290,19 +293,24 @@ def known_of(original: Table, masked: Table) -> tuple[Known, Known]:
             sides[0][what][name] = original.values(name)
             if name in masked.names:
                 sides[1][what][name] = _told_apart(original, masked, name)
-    weights = original.weight, original.weight
-    if weights[0] is not None:
-        name = original.schema.with_role("weight")[0]
-        own = Table(masked.native, schema=Schema(roles={name: "weight"}), decimal=masked.decimal)
-        weights = weights[0], own.weight if name in masked.names else _same_length(weights[0], masked)
+    weights = original.weight, _released_weight(original, masked)
     kinds = {name: original.cells(name).kind for name in original.schema.with_role("confidential")}
     first, second = (Known(**side, survey=weight, kinds=kinds) for side, weight in zip(sides, weights, strict=True))
     return first, second
 
 
-def _same_length(weight: Array | None, masked: Table) -> Array | None:
-    """The original's weights, where the masked table has none of its own and as many records."""
-    return weight if weight is not None and weight.size == len(masked) else None
+def _released_weight(original: Table, masked: Table) -> Array | None:
+    """The weights of the masked records, or the original's where those have none of their own and are as many."""
+    weight = original.weight
+    if weight is None:
+        return None
+    name = original.schema.with_role("weight")[0]
+    if name not in masked.names:
+        return weight if weight.size == len(masked) else None
+    try:
+        return Table(masked.native, schema=Schema(roles={name: "weight"}), decimal=masked.decimal).weight
+    except TableError as error:
+        raise TableError(f"masked table, {error}") from None
 
 
 def _told_apart(original: Table, masked: Table, name: str) -> Array:

@@ -28,6 +28,8 @@ _OF_ROLES = tuple(f"{fact}_{side}" for fact in ("quasi", "confidential", "survey
 
 Settings = Mapping[str, Mapping[str, Any]]
 
+_CATEGORIES = ("ordinal", "nominal")
+
 
 class Computed(ABC):
     """Measures by id, each computed once: a value, or the reason why it does not apply."""
@@ -101,6 +103,9 @@ class Measuring(Computed):
 
     def _compute(self, entry: Measure) -> Value:
         pair, notes = self._pair(entry)
+        if entry.kinds == _CATEGORIES and entry.per == "table" and not entry.equal:
+            pair, said = self._with_emptied(pair)
+            notes = (*notes, *said)
         view, more = self._view(entry, pair)
         more = (*more, *self._lost(entry, pair))
         if entry.per == "table":
@@ -166,19 +171,28 @@ class Measuring(Computed):
             return pair.columns
         return [Column(view, j) for j in range(len(pair.names))]
 
+    def _with_emptied(self, pair: Pair) -> tuple[Pair, tuple[str, ...]]:
+        """Columns that are empty in the release as one category there, which no original record has."""
+        gone = emptied(pair) if _held(pair) and len(pair.table) == 0 else ()
+        if not gone:
+            return pair, ()
+        said = f"empty in the release, which counts as a category that no original record has: {listing(gone, most=10)}"
+        return pair.with_category_in(gone), (said,)
+
     def _run(self, entry: Measure, pair: Pair, view: View | Column, name: str) -> Value:
         # what is asked of the roles is asked of all records, complete or not
         if len(view) == 0 and not all(need in (*_OF_ROLES, "confidential_kinds") for need in entry.needs):
-            raise NotApplicableError("no record has the values that it needs")
+            raise NotApplicableError(_nobody(pair))
         data = [self._need(need, view) for need in entry.needs]
-        if self._target is not None and self._target not in pair.names:
-            raise NotApplicableError(f"the target {self._target} is not a column that it takes")
+        target = self._target if entry.aims else None
+        if target is not None and target not in pair.names:
+            raise NotApplicableError(f"the target {target} is not a column that it takes")
         places = range(len(pair.names)) if entry.per == "table" else [pair.names.index(name)]
         made = entry(
             *data,
             rng=pair.seed.stream("measure", entry.id, name),
             names=pair.names,
-            target=None if self._target is None else pair.names.index(self._target),
+            target=None if target is None else pair.names.index(target),
             kinds=tuple(pair.kinds[j] for j in places),
             categories=tuple(pair.categories[j] for j in places),
             **self._settings.get(entry.id, {}),
@@ -201,15 +215,19 @@ class Measuring(Computed):
     def _per_attribute(self, entry: Measure, pair: Pair, columns: Sequence[Column]) -> Value:
         """Every attribute on its own records; the headline is their mean, maximum or minimum."""
         names = pair.names
+        there = [column for column in columns if len(column)]
+        gone = emptied(pair) if len(there) < len(columns) else ()
 
         def attempt(j: int) -> Value | str:
+            if names[j] in gone:
+                return _without_release(entry, names[j])
             try:
                 return self._run(entry, pair, columns[j], names[j])
             except NotApplicableError as why:
                 return str(why)
 
-        if len(columns[0]):
-            self._prepare(entry, columns[0])
+        if there:
+            self._prepare(entry, there[0])
         made = in_threads(attempt, range(len(names)), size=pair.x.size)
         found: dict[str, Value | str] = dict(zip(names, made, strict=True))
         lengths = {name: len(column) for name, column in zip(names, columns, strict=True)}
@@ -220,6 +238,37 @@ class Measuring(Computed):
         return over_attributes(entry, found)
 
 
+def emptied(pair: Pair) -> tuple[str, ...]:
+    """The columns that have values in the original and none in the release."""
+    bare = [j for j, column in enumerate(pair.whole_columns) if len(column) == 0]
+    if not _held(pair):
+        return tuple(pair.names[j] for j in bare)  # every column of an original in parts has values
+    x = pair.x if pair.everything is None else pair.everything[0]
+    return tuple(pair.names[j] for j in bare if not np.isnan(x[:, j]).all())
+
+
+def _held(pair: Pair) -> bool:
+    """Whether the values are in memory; what stands in for a pair of tables in parts has none."""
+    return pair.x.ndim == 2
+
+
+def _without_release(entry: Measure, name: str) -> Value | str:
+    """What a measure makes of a column that is empty in the release: a distribution is lost, pairs are not there."""
+    worst = entry.bounds[entry.better == "lower"]
+    if entry.equal or math.isinf(worst):
+        return "it is empty in the release"
+    return Value(worst, notes=(f"column {name} is empty in the release: it counts as lost ({worst:g})",))
+
+
+def _nobody(pair: Pair) -> str:
+    """Why there is no record to be measured."""
+    gone = emptied(pair)
+    if not gone:
+        return "no record has the values that it needs"
+    are = f"column {gone[0]} is" if len(gone) == 1 else f"columns {listing(gone, most=10)} are"
+    return f"{are} empty in the release, and no record has the values that it needs; name others with --columns"
+
+
 def over_attributes(entry: Measure, found: Mapping[str, Value | str], **more: Any) -> Value:
     """One value from those of the attributes, their mean, maximum or minimum; `more` is said in the details."""
     done = {name: value for name, value in found.items() if isinstance(value, Value)}
@@ -227,10 +276,11 @@ def over_attributes(entry: Measure, found: Mapping[str, Value | str], **more: An
     if not done:
         raise NotApplicableError(f"in no column: {next(iter(skipped.values()))}")
     numbers = [value.value for value in done.values()]
-    headline = {"mean": math.fsum(numbers) / len(numbers), "max": max(numbers), "min": min(numbers)}[entry.headline]
+    mean = math.fsum(number / len(numbers) for number in numbers)  # the sum of large ones may be too large
+    headline = {"mean": mean, "max": max(numbers), "min": min(numbers)}[entry.headline]
     details: dict[str, Any] = {"per_attribute": {name: value.value for name, value in done.items()}}
-    for key in next(iter(done.values())).details:
-        details[key] = {name: value.details[key] for name, value in done.items()}
+    for key in dict.fromkeys(key for value in done.values() for key in value.details):
+        details[key] = {name: value.details[key] for name, value in done.items() if key in value.details}
     details |= more
     if skipped:
         details["not_applicable"] = skipped

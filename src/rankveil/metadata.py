@@ -27,6 +27,8 @@ Level = Literal["", "nominal", "ordinal", "scale"]
 Program = Literal["", "stata", "spss", "sas", "excel"]
 
 KEY = b"rankveil"
+_OF_TYPES = (b"ARROW:extension:", b"PARQUET:field_id", b"_PL_")
+"""How the keys begin by which libraries tell the types of columns."""
 LETTERS = "abcdefghijklmnopqrstuvwxyz_"
 """The letters of missing values; SAS's capitals are written small, and its underscore is among them."""
 
@@ -148,12 +150,13 @@ def read(field: pa.Field) -> Described:
     """
     said = {key: value for key, value in _said(field.metadata).items() if key in _NAMES}
     try:
-        said["value_labels"] = tuple((value, str(label)) for value, label in said.get("value_labels", ()))
+        said["value_labels"] = tuple((_value(value), str(label)) for value, label in said.get("value_labels", ()))
         said["missing_ranges"] = tuple((float(low), float(high)) for low, high in said.get("missing_ranges", ()))
-        said["missing_codes"] = tuple(said.get("missing_codes", ()))
-    except (TypeError, ValueError):
+        said["missing_codes"] = tuple(_value(code) for code in said.get("missing_codes", ()))
+    except (TypeError, ValueError, OverflowError):
         return Described()
-    return Described(**said)
+    made = Described(**said)
+    return made if _alike(made, Described()) else Described()
 
 
 def write(field: pa.Field, described: Described) -> pa.Field:
@@ -169,7 +172,11 @@ def read_table(schema: pa.Schema) -> DescribedTable:
     """What the schema's metadata say of the table as a whole."""
     said = _said(schema.metadata)
     known = {field.name: said[field.name] for field in fields(DescribedTable) if field.name in said}
-    return DescribedTable(**{**known, "notes": tuple(known.get("notes", ()))})
+    notes = known.get("notes", ())
+    if not isinstance(notes, list | tuple) or not all(isinstance(note, str) for note in notes):
+        return DescribedTable()
+    made = DescribedTable(**{**known, "notes": tuple(notes)})
+    return made if _alike(made, DescribedTable()) else DescribedTable()
 
 
 def write_table(schema: pa.Schema, described: DescribedTable) -> pa.Schema:
@@ -183,6 +190,26 @@ def described_columns(schema: pa.Schema) -> dict[str, Described]:
     """The columns of which something is said, by name."""
     found = {field.name: read(field) for field in schema}
     return {name: described for name, described in found.items() if described != Described()}
+
+
+def foreign(schema: pa.Schema) -> list[str]:
+    """The keys under which somebody else says something of the table or of a column, which nobody here understands.
+
+    >>> age = pa.field("AGE", pa.int8(), metadata={"comment": "as told by Ann"})
+    >>> foreign(pa.schema([age], metadata={"lineage": "register of 2020"}))
+    ['lineage', 'comment']
+    """
+    said = [schema.metadata or {}, *(field.metadata or {} for field in schema)]
+    return list(dict.fromkeys(key.decode(errors="replace") for each in said for key in each if not _understood(key)))
+
+
+def only_understood(said: Mapping[bytes, bytes] | None) -> dict[bytes, bytes] | None:
+    """Metadata without what nobody here understands: it may tell of the original."""
+    return {key: value for key, value in (said or {}).items() if _understood(key)} or None
+
+
+def _understood(key: bytes) -> bool:
+    return key == KEY or key.startswith(_OF_TYPES)
 
 
 def in_words_of(described: Described, program: Program) -> Described:
@@ -280,13 +307,24 @@ def _bits_of(letter: str) -> NDArray[np.uint64]:
 _NAMES = {field.name for field in fields(Described)}
 
 
+def _alike(made: object, usual: object) -> bool:
+    """Whether everything has the type that it should have; a damaged file may say anything."""
+    return all(type(value) is type(getattr(usual, name)) for name, value in vars(made).items())
+
+
+def _value(given: object) -> Value:
+    if isinstance(given, int | float | str):
+        return given
+    raise TypeError("a value is a number or a text")
+
+
 def _said(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
     content = (metadata or {}).get(KEY)
     if content is None:
         return {}
     try:
         said = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return cast("dict[str, Any]", said) if isinstance(said, dict) else {}
 

@@ -256,6 +256,8 @@ def group_means(x: Array, groups: Groups, missing: NDArray[np.bool_] | None = No
     means = x.copy(order="F")
     for j in range(x.shape[1]):
         there = np.arange(x.shape[0]) if missing is None else np.flatnonzero(~missing[:, j])
+        if there.size == 0:
+            continue
         order = there[np.argsort(groups[there], kind="stable")]
         values, sizes = x[order, j], np.bincount(groups[there])
         sizes = sizes[sizes > 0]

@@ -287,11 +287,12 @@ def of_replicates(values: Sequence[float]) -> tuple[float, float, float]:
     >>> of_replicates([0.0, 2.0])[:2]
     (1.0, 1.4142135623730951)
     """
-    n = len(values)
-    centre = math.fsum(values) / n
-    sd = math.sqrt(math.fsum((value - centre) ** 2 for value in values) / max(n - 1, 1))
+    n, unit = len(values), scale_of(np.asarray(values, np.float64))  # squares of large numbers would be too large
+    scaled = [value / unit for value in values]
+    centre = math.fsum(scaled) / n
+    sd = math.sqrt(math.fsum((value - centre) ** 2 for value in scaled) / max(n - 1, 1))
     if sd == 0.0:
-        return centre, 0.0, 0.0
+        return centre * unit, 0.0, 0.0
     from scipy.stats import t
 
-    return centre, sd, float(t.ppf(0.975, n - 1)) * sd / math.sqrt(n)
+    return centre * unit, sd * unit, float(t.ppf(0.975, n - 1)) * sd / math.sqrt(n) * unit

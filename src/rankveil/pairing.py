@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankveil.categories import Categories
-from rankveil.errors import PairError, listing, row_listing
+from rankveil.errors import PairError, listing, refuse_unknown, row_listing
 from rankveil.matching import (
     common_columns,
     domains,
@@ -24,11 +24,15 @@ from rankveil.matching import (
     stacked,
 )
 from rankveil.pairs import NONE_COMPLETE, Mapping_, Pair, take_rows, unpaired
+from rankveil.schema import Schema
 from rankveil.seeds import Seed
 from rankveil.table import Table
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
+
+_MATCHING = ("columns", "key", "mapping", "secret", "by", "seed")
+"""What people say of how tables belong together."""
 
 
 def pair(
@@ -129,8 +133,9 @@ def reverse_map(original: Any, masked: Any, **matching: Any) -> Any:
     record has no original one cannot be replaced, and is an error.
     """
     declared = {name: matching.pop(name) for name in ("schema", "decimal") if name in matching}
+    refuse_unknown(matching, known=_MATCHING)
     first = Table.of(original, **declared)
-    table = read_alike(first, Table.of(masked, **declared))
+    table = read_alike(first, _released(masked, **declared))
     both = pair_tables(first, table, **matching)
     if both.mapping == "none" and len(both) != len(table):
         raise PairError("reverse mapping needs as many original records as masked ones")
@@ -163,11 +168,12 @@ def pair_tables(
     **declared: Any,
 ) -> Pair:
     """`pair` for frames as people have them; `secret` gives the order of a release, `declared` goes to `Table.of`."""
+    refuse_unknown(declared, known=_MATCHING)
     if secret is not None and not hasattr(secret, "order"):
         raise PairError("secret must be the secret of a release, as in release.secret or Secret.from_json(text)")
     return pair(
         Table.of(original, **declared),
-        Table.of(masked, **declared),
+        _released(masked, **declared),
         columns=columns,
         key=key,
         mapping=mapping,
@@ -176,3 +182,11 @@ def pair_tables(
         seed=seed,
         beside=beside,
     )
+
+
+def _released(masked: object, *, schema: Schema | None = None, decimal: str | None = None) -> Table:
+    """The masked table; what is declared of a column that the release dropped is not held against it."""
+    if isinstance(masked, Table) or schema is None:
+        return Table.of(masked, schema=schema, decimal=decimal)
+    there = Table.of(masked, decimal=decimal)
+    return Table.of(masked, schema=schema.only(there.names), decimal=decimal)

@@ -97,6 +97,17 @@ class Pair:
             )
         return self._in_days
 
+    def with_category_in(self, names: Iterable[str]) -> Pair:
+        """The pair with every masked cell of some columns in one category, that no original record has."""
+        places = [self.names.index(name) for name in names]
+        y = np.array(self.y, order="F")
+        y[:, places] = -1.0
+        every = None
+        if self.everything is not None:
+            every = self.everything[0], np.array(self.everything[1], order="F")
+            every[1][:, places] = -1.0
+        return replace(self, y=y, everything=every)
+
     def _days(self, values: Array) -> Array:
         made = np.array(values, order="F")
         for j, kind in enumerate(self.temporal):
@@ -121,15 +132,10 @@ class Pair:
             categories=categories,
             temporal=temporal,
             notes=[],
-            everything=self._columns_of_all(places),
+            unsampled=self.unsampled and (*_columns_of(self.unsampled[:2], places), *self.unsampled[2:]),
+            everything=self.everything and _columns_of(self.everything, places),
             beside=None if self.beside is None else self.beside._only(names),
         )
-
-    def _columns_of_all(self, places: list[int]) -> tuple[Array, Array] | None:
-        if self.everything is None:
-            return None
-        x, y = self.everything
-        return np.asfortranarray(x[:, places]), np.asfortranarray(y[:, places])
 
     @property
     def rankings(self) -> dict[str, str]:
@@ -285,6 +291,12 @@ class Pair:
     def _weight(self, side: int, rows: Rows) -> Array | None:
         survey = self.known[side].survey
         return None if survey is None else survey[rows]
+
+
+def _columns_of(sides: tuple[Array, Array], places: list[int]) -> tuple[Array, Array]:
+    """Some columns of both tables."""
+    x, y = sides
+    return np.asfortranarray(x[:, places]), np.asfortranarray(y[:, places])
 
 
 def take_rows(matrix: Array, rows: Rows) -> Array:

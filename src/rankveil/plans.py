@@ -119,6 +119,26 @@ class Plan:
         """The plan with one more step."""
         return Plan((*self.steps, *Plan.of(method, columns=columns, **parameters).steps))
 
+    @property
+    def synthetic(self) -> bool:
+        """Whether some step makes records that belong to nobody."""
+        return any(step.entry.mapping == "none" for step in self.steps)
+
+    @property
+    def reorders(self) -> bool:
+        """Whether some step puts the records in another order."""
+        return any(step.entry.mapping == "reordered" and not step.entry.leaves_out for step in self.steps)
+
+    def in_random_order(self) -> Plan:
+        """The plan with synthetic records shuffled at its end, unless a step of it puts the records in another order.
+
+        They belong to nobody, but the columns beside them do: in the original's order a place would tell whose.
+
+        >>> [step.method for step in Plan.of("ipso").in_random_order().steps]
+        ['ipso', 'record_shuffle']
+        """
+        return self.then("record_shuffle") if self.synthetic and not self.reorders else self
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         return {"schema": PLAN_SCHEMA, "steps": [step.to_dict() for step in self.steps]}
@@ -145,17 +165,31 @@ class Plan:
     def from_json(cls, text: str) -> Plan:
         """From JSON."""
         try:
-            return cls.from_dict(json.loads(text))
-        except json.JSONDecodeError as error:
+            plain = plain_json(text)
+        except ValueError as error:
             raise ParameterError(f"the plan is not JSON: {error}") from None
+        return cls.from_dict(plain)
 
     @classmethod
     def from_toml(cls, text: str) -> Plan:
         """From TOML."""
         try:
-            return cls.from_dict(tomllib.loads(text))
-        except tomllib.TOMLDecodeError as error:
+            plain = tomllib.loads(text)
+        except ValueError as error:  # also for a number of thousands of digits
             raise ParameterError(f"the plan is not TOML: {error}") from None
+        except RecursionError:
+            raise ParameterError("the plan is not TOML: it is nested too deeply") from None
+        return cls.from_dict(plain)
+
+
+def plain_json(text: str) -> Any:
+    """What a JSON text says; a ValueError for what is none, and for what could not be written down again."""
+    try:
+        plain = json.loads(text)
+        json.dumps(plain, ensure_ascii=False).encode("utf-8")  # half a character, as \\ud800 is, cannot be shown
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    return plain
 
 
 def _read_step(given: Any, number: int) -> Step:
@@ -223,7 +257,7 @@ def make_step(method: str, given: Mapping[str, Any], *, columns: Sequence[str] |
     own: dict[str, dict[str, Any]] = {}
     for name, value in given.items():
         parameter, dot, column = name.partition(".")
-        if isinstance(value, Mapping):  # sd={"INCOME": 5.0}
+        if isinstance(value, Mapping) and value:  # sd={"INCOME": 5.0}
             for each, number in value.items():
                 own.setdefault(each, {})[name] = number
         elif dot:

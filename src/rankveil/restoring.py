@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import narwhals as nw
 import numpy as np
@@ -32,6 +32,8 @@ def put_back(
     `metadata.numbered_gaps`); one that is missing now is empty. `whole` says whether all numbers are whole, where these
     are only some of them.
     """
+    if pa.types.is_null(cells.cells.type):  # a column without a type, and so without a cell that is not missing
+        return original, None
     gone = np.isnan(masked)
     keep = gone & cells.missing
     if keep.any():
@@ -208,9 +210,11 @@ def _type_for(dtype: nw.dtypes.DType, fresh: pa.Array) -> nw.dtypes.DType:
 def _fits(dtype: nw.dtypes.DType, values: Array) -> bool:
     """Whether a decimal type can hold the values as they are."""
     scale, digits = getattr(dtype, "scale", None), getattr(dtype, "precision", None)
-    if scale is None or digits is None or not np.array_equal(np.round(values, scale), values):
+    if scale is None or digits is None:
         return False
-    return bool(np.all(np.abs(values) < min(10.0 ** (digits - scale), EXACT / 10.0**scale)))
+    if not np.all(np.abs(values) < min(10.0 ** (digits - scale), EXACT / 10.0**scale)):
+        return False  # and rounding would overflow
+    return bool(np.array_equal(np.round(values, scale), values))
 
 
 def _merged(
@@ -229,21 +233,57 @@ def _merged(
             return encoded.alias(original.name)
         if dtype == nw.Int64 and original.is_null().any():  # numpy's whole numbers have no missing one
             dtype = nw.Float64()
+    if dtype != original.dtype and not np.any(keep & ~original.is_null().to_numpy()):
+        blank, keep = blank | keep, np.zeros_like(keep)  # nothing is written there that the new type would have to hold
     if blank.any():
         fresh = pc.if_else(pa.array(blank), pa.scalar(None, fresh.type), fresh)
         if backend.is_pandas_like() and dtype.is_integer() and not _takes_missing(original):
             dtype = nw.Float64()
+    made: Any = _of_library(original, fresh)
     if backend.is_pyarrow():
-        made: Any = nw.from_native(pa.chunked_array([fresh]), series_only=True)
-        mask: Any = nw.from_native(pa.chunked_array([pa.array(keep)]), series_only=True)
+        old = original.to_native()
+        words = made.cast(dtype).to_native() if dtype != original.dtype else made.to_native().cast(old.type)
+        if keep.any():  # of the others some might not fit the new type
+            kept = pc.if_else(pa.array(keep), old, pa.scalar(None, old.type)).cast(words.type, safe=False)
+            words = pc.if_else(pa.array(keep), kept, words)
+        return cast("nw.Series[Any]", nw.from_native(words, series_only=True).alias(original.name))
+    # a cast to the type that a column has would make the text None of an empty cell in older versions of pandas
+    made = made if made.dtype == dtype else made.cast(dtype)
+    if dtype != original.dtype and not keep.any():
+        return cast("nw.Series[Any]", made.alias(original.name))
+    base = original if original.dtype == dtype else original.cast(dtype)
+    return base.zip_with(nw.new_series(original.name, keep, backend=backend), made).alias(original.name)
+
+
+def _of_library(original: nw.Series[Any], fresh: pa.Array) -> nw.Series[Any]:
+    """An array as a series of the library of `original`, missing cells as that has them."""
+    backend, native = original.implementation, original.to_native()
+    if backend.is_pyarrow():
+        made: Any = pa.chunked_array([fresh])
+    elif backend.is_polars():
+        made = backend.to_native_namespace().from_arrow(fresh)
     else:
+        pandas = backend.to_native_namespace()
         listed = pa.types.is_string(fresh.type) or pa.types.is_temporal(fresh.type) or pa.types.is_boolean(fresh.type)
-        listed = listed or (fresh.null_count > 0 and backend.is_polars())  # numpy's missing number is none of polars'
-        data = fresh.to_pylist() if listed else fresh.to_numpy(zero_copy_only=False)
-        made = nw.new_series(original.name, data, backend=backend)
-        mask = nw.new_series(original.name, keep, backend=backend)
-    base = original.cast(dtype) if dtype != original.dtype else original
-    return base.zip_with(mask, made.cast(dtype)).alias(original.name)
+        if isinstance(native.dtype, pandas.ArrowDtype):
+            made = pandas.Series(fresh, dtype=pandas.ArrowDtype(fresh.type), index=native.index)
+        else:
+            data = fresh.to_pylist() if listed else fresh.to_numpy(zero_copy_only=False)
+            made = pandas.Series(data, index=native.index)
+            own = _with_missing(fresh.type)
+            if own is not None and pandas.api.types.is_numeric_dtype(native.dtype) and _takes_missing(original):
+                made = made.astype(own)  # numpy's whole numbers have no missing one
+    series: nw.Series[Any] = nw.from_native(made, series_only=True)
+    return series
+
+
+def _with_missing(kind: pa.DataType) -> str | None:
+    """The type of pandas for such numbers that has a missing value of its own."""
+    if pa.types.is_boolean(kind):
+        return "boolean"
+    if pa.types.is_floating(kind):
+        return "Float64"
+    return ("UInt64" if pa.types.is_unsigned_integer(kind) else "Int64") if pa.types.is_integer(kind) else None
 
 
 def _takes_missing(series: nw.Series[Any]) -> bool:
@@ -294,8 +334,9 @@ def without_lost(series: nw.Series[Any], original: nw.Series[Any]) -> nw.Series[
     kept = [place for place, word in enumerate(words) if word not in lost]
     if len(kept) == len(words):
         return series
-    indices = pc.index_in(now.indices.cast(pa.int64()), value_set=pa.array(kept, pa.int64())).cast(now.indices.type)
-    encoded = pa.DictionaryArray.from_arrays(indices, now.dictionary.take(pa.array(kept)), ordered=now.type.ordered)
+    places = pa.array(kept, pa.int64())
+    indices = pc.index_in(now.indices.cast(pa.int64()), value_set=places).cast(now.indices.type)
+    encoded = pa.DictionaryArray.from_arrays(indices, now.dictionary.take(places), ordered=now.type.ordered)
     backend, native = series.implementation, series.to_native()
     made: Any
     if backend.is_pyarrow():
@@ -311,6 +352,35 @@ def without_lost(series: nw.Series[Any], original: nw.Series[Any]) -> nw.Series[
             made = pandas.Series(encoded, dtype=pandas.ArrowDtype(encoded.type), index=native.index)
     restored: nw.Series[Any] = nw.from_native(made, series_only=True)
     return restored.alias(series.name)
+
+
+def in_no_order(series: nw.Series[Any]) -> nw.Series[Any]:
+    """A column of categories that have no order, sorted: as they came they would tell which record came first."""
+    backend, native = series.implementation, series.to_native()
+    if series.dtype != nw.Categorical or backend.is_polars():  # polars tells them in the order of the rows there are
+        return series
+    made: Any
+    if backend.is_pandas_like() and hasattr(native.dtype, "categories"):
+        words = native.dtype.categories.tolist()
+        made = native.cat.reorder_categories(sorted(words, key=str)) if not native.dtype.ordered else native
+    else:
+        encoded = with_sorted_words(to_arrow(series))
+        made = pa.chunked_array([encoded])
+        if backend.is_pandas_like():
+            pandas = backend.to_native_namespace()
+            made = pandas.Series(encoded, dtype=pandas.ArrowDtype(encoded.type), index=native.index)
+    restored: nw.Series[Any] = nw.from_native(made, series_only=True)
+    return restored.alias(series.name)
+
+
+def with_sorted_words(array: pa.DictionaryArray) -> pa.DictionaryArray:
+    """The same cells with a sorted dictionary, unless its order means something."""
+    if array.type.ordered:
+        return array
+    words = array.dictionary.to_pylist()
+    order = np.array(sorted(range(len(words)), key=lambda place: str(words[place])), dtype=np.int64)
+    indices = pa.array(np.argsort(order)).take(array.indices.cast(pa.int64())).cast(array.indices.type)
+    return pa.DictionaryArray.from_arrays(indices, array.dictionary.take(pa.array(order)))
 
 
 def _used(array: pa.DictionaryArray) -> list[Any]:

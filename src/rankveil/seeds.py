@@ -137,13 +137,13 @@ class Stream:
 
     def loose(self, size: int) -> Array:
         """Uniform draws that belong to the whole column, not to its rows."""
-        whole = Stream(self._key)
+        whole = self.at()
         whole._calls, self._calls = self._calls, self._calls + 1
         return whole.random(size)
 
     def loose_pieces(self, size: int, at_a_time: int) -> Iterator[Array]:
         """The same draws as `loose`, some at a time."""
-        whole = Stream(self._key)
+        whole = self.at()
         calls, self._calls = self._calls, self._calls + 1
         for start in range(0, size, at_a_time):
             piece = whole.at(start=start)
@@ -176,7 +176,7 @@ class Stream:
 
     def key(self) -> bytes:
         """A secret key of 32 bytes that belongs to the whole column."""
-        whole = Stream(self._key)
+        whole = self.at()
         whole._calls, self._calls = self._calls, self._calls + 1
         return whole.bits(4).tobytes()
 

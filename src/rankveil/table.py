@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, cast, get_args
+from typing import Any, cast
 
 import narwhals as nw
 import numpy as np
@@ -21,19 +21,17 @@ from rankveil import categories as categorising
 from rankveil import columns as reading
 from rankveil import metadata
 from rankveil.categories import Categories
-from rankveil.errors import ParameterError, TableError, listing, row_listing, suggestion
+from rankveil.errors import ParameterError, TableError, listing, row_listing
 from rankveil.hierarchy import Hierarchy
-from rankveil.restoring import put_back, without_lost
+from rankveil.restoring import in_no_order, put_back, without_lost
 from rankveil.roles import guess_role, named_like_identifier
+from rankveil.schema import NAMING_ROLES, UNMASKED_ROLES, Kind, Role, Schema, listed, require_columns
 
 Array = NDArray[np.float64]
-Kind = Literal["numeric", "ordinal", "nominal"]
-Role = Literal["identifier", "quasi-identifier", "confidential", "weight", "group", "other"]
 
-UNMASKED_ROLES = ("identifier", "weight", "group", "other")
-"""Roles that keep a column out of masking and measuring when a person gives them."""
-NAMING_ROLES = ("quasi-identifier", "confidential")
-"""Roles that bring a nominal column into masking and measuring when a person gives them."""
+_LEFT_OUT = "what is said of the table beside its columns and cells ({}) is left out: it may tell of the original"
+HEAVIEST = 1e100
+"""The largest weight: the sum of any number of such, and its square, is a number."""
 
 
 @dataclass(frozen=True)
@@ -50,68 +48,6 @@ class Column:
     why: str
     """Why a column that looks like numbers is not taken as numeric, or the empty text."""
     looks_like_identifier: bool
-
-
-@dataclass(frozen=True)
-class Schema:
-    """What a person declared of the columns: kinds, orders of ordinal ones, roles, missing markers, hierarchies."""
-
-    kinds: Mapping[str, str] | None = None
-    levels: Mapping[str, Sequence[str]] | None = None
-    roles: Mapping[str, str] | None = None
-    missing: tuple[str, ...] = ()
-    hierarchies: Mapping[str, Hierarchy] | None = None
-
-    def __post_init__(self) -> None:
-        read = {name: Hierarchy.of(given, name=name) for name, given in (self.hierarchies or {}).items()}
-        object.__setattr__(self, "hierarchies", read)
-
-    def check(self, names: Sequence[str]) -> None:
-        """Every name is a column and every word a known one."""
-        for what, given, words in (
-            ("kind", self.kinds or {}, get_args(Kind)),
-            ("role", self.roles or {}, get_args(Role)),
-            ("levels", self.levels or {}, None),
-            ("hierarchy", self.hierarchies or {}, None),
-        ):
-            for name, word in given.items():
-                require_columns([name], names, where=f"the {what} given for")
-                if words and word not in words:
-                    raise ParameterError(f"column {name}: there is no {what} {word}{suggestion(str(word), words)}")
-        for role in ("weight", "group"):
-            several = [name for name, given in (self.roles or {}).items() if given == role]
-            if len(several) > 1:
-                raise ParameterError(f"only one column can be the {role}, not {listing(several)}")
-
-    def with_role(self, *roles: str) -> tuple[str, ...]:
-        """The columns that were given one of the roles."""
-        return tuple(name for name, given in (self.roles or {}).items() if given in roles)
-
-    def only(self, names: Iterable[str]) -> Schema:
-        """What is declared of some columns."""
-        names = set(names)
-
-        def kept(given: Mapping[str, Any] | None) -> dict[str, Any]:
-            return {name: value for name, value in (given or {}).items() if name in names}
-
-        return Schema(kept(self.kinds), kept(self.levels), kept(self.roles), self.missing, kept(self.hierarchies))
-
-
-def require_columns(wanted: Iterable[str], names: Sequence[str], *, where: str = "") -> None:
-    """Each wanted name is a column."""
-    for name in wanted:
-        if name not in names:
-            said = f"{where} {name}: " if where else ""
-            raise TableError(f"{said}there is no column {name}{suggestion(name, names)}")
-
-
-def listed(names: str | Sequence[str]) -> tuple[str, ...]:
-    """Several names, or one alone, which is not its letters.
-
-    >>> listed("INCOME"), listed(["AGE", "TAX"])
-    (('INCOME',), ('AGE', 'TAX'))
-    """
-    return (names,) if isinstance(names, str) else tuple(names)
 
 
 class Table:
@@ -291,11 +227,15 @@ class Table:
         if cells.kind != "numeric" or cells.temporal is not None:
             raise TableError(f"column {name}: a weight is a number; give the column another role")
         values = self.values(name)
-        for what, wrong in (("missing", np.isnan(values)), ("negative", values < 0)):
+        for what, wrong, right in (
+            ("missing", np.isnan(values), "0 or more"),
+            ("negative", values < 0, "0 or more"),
+            ("too large", values > HEAVIEST, f"at most {HEAVIEST:g}"),
+        ):
             if wrong.any():
                 rows = np.flatnonzero(wrong) + 1 + self.start
                 weights = f"a {what} weight" if rows.size == 1 else f"{what} weights"
-                raise TableError(f"column {name}: {weights} ({row_listing(rows)}); a weight is 0 or more")
+                raise TableError(f"column {name}: {weights} ({row_listing(rows)}); a weight is {right}")
         if len(values) and not self._any(name):
             raise TableError(f"column {name}: all weights are 0, so no record counts")
         return values
@@ -323,9 +263,6 @@ class Table:
         if chosen is not None:
             chosen = listed(chosen)
             require_columns(chosen, self.names)
-            twice = [name for name in chosen if chosen.count(name) > 1]
-            if twice:
-                raise TableError(f"column {twice[0]} is named twice")
             for name in chosen:
                 cells = self.cells(name)
                 if cells.doubtful or (cells.missing.all() and len(self)):
@@ -351,7 +288,7 @@ class Table:
             return False
         cells = self.cells(name)
         named = (self.schema.roles or {}).get(name) in NAMING_ROLES or name in self._hierarchies
-        return cells.kind != "nominal" or (named and not cells.doubtful)
+        return cells.kind != "nominal" or (named and not cells.doubtful and not cells.missing.all())
 
     def replaced(
         self,
@@ -388,9 +325,18 @@ class Table:
             others = [name for name in others if self.frame.get_column(name).dtype in (nw.Categorical, nw.Enum)]
             fresh += [self._without_lost(name, frame.get_column(name)) for name in others]
         notes = [f"column{'s' if len(some) > 1 else ''} {listing(some, most=5)}: {note}" for note, some in said.items()]
-        made = frame.with_columns(*fresh).to_native() if fresh else frame.to_native()
+        frame = frame.with_columns(*fresh) if fresh else frame
+        if order is not None and np.any(np.diff(order) < 0):
+            frame = frame.with_columns(*(in_no_order(frame.get_column(name)) for name in frame.columns))
+        made = frame.to_native()
         if not isinstance(made, pa.Table):
+            if unknown := [str(key) for key in getattr(self.native, "attrs", ())]:
+                notes.append(_LEFT_OUT.format(listing(unknown)))
+                made = made.copy(deep=False)
+                made.attrs = {}
             return made, notes
+        if unknown := metadata.foreign(self.native.schema):
+            notes.append(_LEFT_OUT.format(listing(unknown)))
         changed = {name: words for name, words in labels.items() if self._says_otherwise(name, made, words)}
         kept = {name: self._still_said(name, made, values[name], words, order) for name, words in changed.items()}
         return _with_fields_of(made, self.native, described=kept), notes
@@ -469,8 +415,10 @@ def _with_fields_of(made: pa.Table, given: pa.Table, *, described: Mapping[str, 
             said = described.get(after.name, metadata.read(before))
             fields.append(metadata.write(after.remove_metadata(), said))
         else:
-            fields.append(before if before.type == after.type else _described_as(after, before))
-    return pa.Table.from_arrays(made.columns, schema=pa.schema(fields, metadata=made.schema.metadata))
+            field = before if before.type == after.type else _described_as(after, before)
+            fields.append(field.with_metadata(metadata.only_understood(field.metadata)))
+    of_table = metadata.only_understood(made.schema.metadata)
+    return pa.Table.from_arrays(made.columns, schema=pa.schema(fields, metadata=of_table))
 
 
 def _lost_categories(after: pa.ChunkedArray, before: pa.ChunkedArray) -> bool:

@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import rankveil as rv
-from rankveil.table import Schema
+from rankveil.schema import Schema
 
 LEVELS = ("none", "primary", "secondary", "degree")
 EVIL = "</script><img src=x onerror=alert(1)>"

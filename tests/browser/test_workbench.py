@@ -308,6 +308,7 @@ def test_work_is_cancelled(bench: Visit, shot: Shot) -> None:
     assert page.get_by_role("button", name="Resume").is_visible()
 
 
+@pytest.mark.thorough
 def test_a_killed_server_loses_nothing(served: Process, shot: Shot) -> None:
     page = served.open()
     compare(page, points=7, replicates=6)
@@ -344,7 +345,8 @@ def test_the_keyboard_is_enough(bench: Visit) -> None:
                 "(document.activeElement)"
             )
             if focused == what:
-                # a busy browser may draw it a moment later; wait_for_function would evaluate a string, which no page allows
+                # A busy browser may draw it a moment later; wait_for_function would evaluate a string, and pages
+                # allow none.
                 for _ in range(100):
                     if page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none":
                         return
@@ -440,8 +442,8 @@ CENSUS_ROLES = {
 
 
 def _census(folder: Path) -> None:
-    """A census of 2,000 persons and what its regions and occupations belong to, as files."""
-    files.save(datasets.census(2_000), folder / "census.csv")
+    """A census of 300 persons and what its regions and occupations belong to, as files."""
+    files.save(datasets.census(300), folder / "census.csv")
     for column, rows in datasets.census_hierarchies().items():
         text = "".join(";".join(row) + "\n" for row in rows)
         (folder / f"{column.lower()}.csv").write_text(text, encoding="utf-8")
@@ -463,7 +465,7 @@ def test_a_census_goes_through_every_page(bench: Visit, shot: Shot, tmp_path: Pa
     page = bench.open(width=1280)
     page.set_input_files("#file", tmp_path / "census.csv")
     click(page, "button", "Upload")
-    page.wait_for_selector("text=2000 records, 15 columns")
+    page.wait_for_selector("text=300 records, 15 columns")
     for column, role in CENSUS_ROLES.items():
         page.get_by_label(f"Role of {column}", exact=True).select_option(role)
     page.get_by_label("Leave PERSON out", exact=True).check()

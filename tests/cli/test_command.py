@@ -7,12 +7,13 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +38,30 @@ def examples_of(help_text: str) -> list[list[str]]:
     return found
 
 
-def test_every_example_in_the_help_runs(here: Path, run: Any) -> None:
-    for verb in VERBS:  # demo is the first, and the others use its files
+@pytest.fixture(scope="module")
+def demonstrated(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """What `rankveil demo` said, and the folder that it made."""
+    folder, said = tmp_path_factory.mktemp("demo") / "rankveil-demo", io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(said):
+        patch.chdir(folder.parent)
+        assert main(["demo", "-o", "rankveil-demo", "--seed", SEED]) == 0
+    return said.getvalue(), folder
+
+
+@pytest.fixture
+def demo(demonstrated: tuple[str, Path], here: Path) -> str:
+    """What `rankveil demo` said; the folder that it made is here."""
+    said, folder = demonstrated
+    shutil.copytree(folder, here / folder.name)
+    return said
+
+
+def test_every_example_in_the_help_runs(demo: str, run: Any) -> None:
+    assert examples_of(run("demo", "--help").out) == [["rankveil", "demo", "-o", "rankveil-demo"]]
+    for verb in VERBS:
         for words in examples_of(run(verb, "--help").out):
             assert words[:2] == ["rankveil", verb]
-            if verb != "serve":  # it runs until it is stopped: tests of the workbench do that
+            if verb not in ("demo", "serve"):  # the one was run, the other would run until it is stopped
                 run(*words[1:])
 
 
@@ -104,22 +124,21 @@ def test_the_table_of_methods(run: Any) -> None:
     assert re.split(r"  +", row) == ["rank_swap", "Rank swapping", "p", "kept", "kept", "yes", "yes", "Moore 1996"]
 
 
-def test_demo(here: Path, run: Any) -> None:
-    said = run("demo", "--seed", SEED)
+def test_demo(demo: str, here: Path, run: Any) -> None:
     names = ["masked.csv", "masked.csv.manifest.json", "masked.csv.secret.json", "original.csv", "region.csv"]
     names += ["report.html"]
     folder = here / "rankveil-demo"
     assert sorted(path.name for path in folder.iterdir()) == names
     assert (folder / "masked.csv.secret.json").stat().st_mode & 0o777 == 0o600
-    assert "Try next:" in said.out
+    assert "Try next:" in demo
     holding = [name for name in names if SEED in (folder / name).read_text(encoding="utf-8")]
     assert holding == ["masked.csv.secret.json"]
-    assert SEED not in said.out
+    assert SEED not in demo
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "Real records against random ones" in page
     assert "How far the values moved" in page
     assert "PERSON" not in (folder / "masked.csv").read_text(encoding="utf-8")
-    for line in said.out.partition("Try next:\n")[2].splitlines():
+    for line in demo.partition("Try next:\n")[2].splitlines():
         if line.startswith("  rankveil "):
             run(*shlex.split(line)[1:])
 

@@ -72,6 +72,12 @@ def audited(run: Any, original: str, masked: str, *more: str) -> dict[str, Any]:
     return {name: found[name] for name in ("attributes", "mapping", "rankings", "measures", "not_applicable")}
 
 
+@pytest.fixture(scope="module")
+def as_csv() -> dict[tuple[str, ...], Any]:
+    """What is measured in a release that is a CSV file, by its method, once it was."""
+    return {}
+
+
 @pytest.mark.parametrize(
     "method",
     [
@@ -83,14 +89,17 @@ def audited(run: Any, original: str, masked: str, *more: str) -> dict[str, Any]:
     ids=" ".join,
 )
 @pytest.mark.parametrize("out", OUTS)
-def test_the_census_is_measured_alike_in_every_format(census: str, run: Any, out: str, method: tuple[str, ...]) -> None:
+def test_the_census_is_measured_alike_in_every_format(
+    census: str, run: Any, out: str, method: tuple[str, ...], as_csv: dict[tuple[str, ...], Any]
+) -> None:
     need(out)
     words = ("mask", census, "--method", *method, "--roles", "roles.toml", "--seed", SEED)
-    run(*words, "-o", "plain.csv")
-    expected = audited(run, census, "plain.csv", "--roles", "roles.toml")
-    assert len(expected["measures"]) == len(MEASURES.split(","))
+    if method not in as_csv:
+        run(*words, "-o", "plain.csv")
+        as_csv[method] = audited(run, census, "plain.csv", "--roles", "roles.toml")
+    assert len(as_csv[method]["measures"]) == len(MEASURES.split(","))
     run(*words, "-o", out)
-    assert audited(run, census, out, "--roles", "roles.toml") == expected
+    assert audited(run, census, out, "--roles", "roles.toml") == as_csv[method]
 
 
 @pytest.mark.parametrize("out", OUTS)

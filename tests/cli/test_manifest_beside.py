@@ -31,7 +31,7 @@ def test_synthetic_records_are_not_taken_for_the_original_ones(synthetic: tuple[
 
 def test_who_says_how_records_correspond_is_believed(synthetic: tuple[str, str], run: Any) -> None:
     found = run("audit", *synthetic, "--secret", "synthetic.csv.secret.json", "--json").json
-    assert found["mapping"] == "rows"
+    assert found["mapping"] == "secret"  # it tells which record took whose place
     assert NONE not in found["notes"]
 
 
@@ -53,6 +53,9 @@ def test_a_manifest_that_does_not_fit_is_said_and_not_used(synthetic: tuple[str,
     path.write_text(json.dumps(plain))
     found = run("audit", *synthetic, "--json").json
     assert found["mapping"] == "rows"
+    assert any("is the manifest of another release" in note for note in found["notes"])
+    path.write_text(json.dumps({**plain, "records": [7]}))
+    found = run("audit", *synthetic, "--json").json
     assert any("is the manifest of another release" in note for note in found["notes"])
     path.write_text("no manifest")
     found = run("audit", *synthetic, "--json").json

@@ -1,4 +1,4 @@
-"""Ctrl-C at awkward moments: the exit code is the one that the command has, and there is no traceback."""
+"""Ctrl-C and SIGTERM at awkward moments: the exit code is the one that the command has, and there is no traceback."""
 
 from __future__ import annotations
 
@@ -68,3 +68,40 @@ sys.exit(code)
     code, said = ran(tmp_path, text, module=module)
     assert code == 130
     assert said.strip() == "rankveil: stopped; nothing was written"
+
+
+@pytest.mark.parametrize("module", [True, False])
+def test_sigterm_is_like_control_c_but_for_the_exit_code(tmp_path: Path, module: bool) -> None:
+    text = """
+def work(argv):
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        os.kill(os.getpid(), signal.SIGTERM)  # again while it cleans up
+        print("cleaned up", file=sys.stderr)
+    return 0
+
+sys.exit(failures.ended(lambda: failures.guarded(work, [])))
+"""
+    assert ran(tmp_path, text, module=module) == (143, "cleaned up\nrankveil: stopped; nothing was written\n")
+
+
+@pytest.mark.parametrize(("sent", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_in_code_that_cannot_fail(tmp_path: Path, sent: str, code: int) -> None:
+    text = f"""
+import time
+
+class Left:
+    def __del__(self):
+        os.kill(os.getpid(), signal.{sent})
+        time.sleep(0.001)
+
+def work(argv):
+    left = Left()
+    del left
+    time.sleep(30)
+    return 0
+
+sys.exit(failures.ended(lambda: failures.guarded(work, [])))
+"""
+    assert ran(tmp_path, text, module=False) == (code, "rankveil: stopped; nothing was written\n")

@@ -93,3 +93,57 @@ def test_the_command_line(tied: Any, write: Any, tmp_path: Path, capsys: pytest.
     )
     assert main(["audit", *words]) == 2
     assert "masked-40: its rows were reordered, as its manifest says" in capsys.readouterr().err
+
+
+def test_the_command_line_masks_to_an_address(
+    tied: Any, write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    original, _ = write(*tied(90), rows=40)
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    Path("seed").write_text("ab" * 32)
+    out = f"{tmp_path.as_uri()}/there/out.parquet"
+    words = ["mask", str(original), "-o", out, "--method", "additive_noise", "--seed-file", "seed", "--json"]
+    assert main(words) == 0  # no --cluster: an address is written to in parts
+    said = capsys.readouterr()
+    assert said.err == ""
+    made = json.loads(said.out)
+    assert "the release goes to an address: masked in parts by processes of this machine" in made["notes"][0]
+    assert f"the secret stays on this machine: {here / 'out.parquet.secret.json'}" in made["notes"]
+    assert (made["output"], made["manifest"]) == (out, f"{out}.manifest.json")
+    assert sorted(os.listdir(tmp_path / "there")) == ["out.parquet", "out.parquet.manifest.json"]
+    assert sorted(os.listdir(here)) == ["out.parquet.secret.json", "seed"]
+    assert os.stat("out.parquet.secret.json").st_mode & 0o777 == 0o600
+    expected = rv.mask(pq.read_table(original), "additive_noise", seed="ab" * 32)
+    assert pq.read_table(tmp_path / "there" / "out.parquet").equals(expected.data)
+    assert json.loads(Path(tmp_path / "there" / "out.parquet.manifest.json").read_text()) == expected.manifest.content
+
+    def refused(*words: str) -> str:
+        assert main(list(words)) == 2
+        return capsys.readouterr().err
+
+    assert "is there already; name another folder" in refused(*words)
+    other = [f"{out}2" if word == out else word for word in words]
+    assert "the secret cannot be an address" in refused(*other, "--secret", f"{out}.secret")
+    again = [original.as_uri() if word == out else word for word in words]
+    assert "the release would overwrite the input" in refused(*again)
+    Path("t.csv").write_text("A\n1\n")
+    words[1] = "t.csv"
+    assert "a release at an address is masked in parts, from a Parquet table" in refused(*words)
+
+
+def test_the_command_line_compares_a_table_at_an_address(
+    tied: Any, write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    original, _ = write(*tied(60), rows=40)
+    monkeypatch.chdir(tmp_path)
+    how = ["--methods", "rank_swap", "--sweep", "--points", "3", "--replicates", "1", "--workers", "1", "--json"]
+    how += ["--utility", "um"]
+    found = []
+    for path in (str(original), original.as_uri()):
+        assert main(["compare", path, *how]) == 0
+        found.append(json.loads(capsys.readouterr().out)["methods"])
+    assert found[0] == found[1]
+    assert main(["compare", f"{tmp_path.as_uri()}/nobody", *how]) == 2
+    assert "nobody: there is no such file or folder" in capsys.readouterr().err

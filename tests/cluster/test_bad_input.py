@@ -88,6 +88,9 @@ def test_paths_that_are_no_parquet(refused: Any, tied: Any, write: Any, tmp_path
     refused(original, text, ParameterError, r"masked.csv: on a cluster tables are Parquet files")
     refused(original, tmp_path / "gone.parquet", FileError, r"gone.parquet: there is no such file or folder")
     refused(original, pa.table({"A": [1]}), ParameterError, r"given by their paths")
+    (tmp_path / "empty").mkdir()
+    refused(original, tmp_path / "empty", FormatError, r"empty: the folder has no Parquet files; name one that has")
+    refused((tmp_path / "empty").as_uri(), original, FormatError, r"empty: the folder has no Parquet files")
 
 
 def test_scratch_without_space_is_found_ahead(
@@ -150,10 +153,19 @@ def test_a_release_that_was_reordered_is_refused(files: Tables, capsys: pytest.C
     beside = Path(f"{files.masked}.manifest.json")
     beside.write_text(release.manifest.to_json())
     assert main(["audit", files.original, files.masked, "--cluster", "local:1"]) == 2
-    assert "its rows were reordered, as its manifest says" in capsys.readouterr().err
+    told = "its rows were reordered, as its manifest says; give a key column with --key, or leave out --cluster and"
+    assert told in capsys.readouterr().err
+    secret = Path(files.scratch) / "secret.json"
+    secret.write_text(release.secret.to_json())
+    assert main(["audit", files.original, files.masked, "--cluster", "local:1", "--secret", str(secret)]) == 2
+    told = "rankveil: --secret is for tables in memory: name a key column with --key instead, or leave out --cluster\n"
+    assert capsys.readouterr().err == told
 
 
-def test_control_c_keeps_what_is_done_and_ends_the_workers(files: Tables, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_control_c_keeps_what_is_done_and_ends_the_workers(
+    sent: signal.Signals, code: int, files: Tables, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = [sys.executable, "-m", "rankveil", "audit", files.original, files.masked, "--cluster", "local:1"]
     words += ["--scratch", files.scratch, "--measures", "cm2,rank_linkage", "--json"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -163,9 +175,9 @@ def test_control_c_keeps_what_is_done_and_ends_the_workers(files: Tables, capsys
         assert time.monotonic() < end
         time.sleep(0.01)
     workers = psutil.Process(process.pid).children(recursive=True)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
     out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (130, "")
+    assert (process.returncode, out) == (code, "")
     assert err.startswith("rankveil: stopped; what was done is kept in ")
     assert err.count("\n") == 1
     assert workers

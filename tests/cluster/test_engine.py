@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import socket
 import ssl
 import subprocess
@@ -14,11 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from rankveil import cluster
 from rankveil.cluster.addresses import parse
 from rankveil.cluster.memory import size_of
+from rankveil.cluster.own import Own
 from rankveil.errors import ClusterError, FileError, FormatError, ParameterError
 
 
@@ -143,8 +148,27 @@ def silent_place() -> Iterator[int]:
         yield place.getsockname()[1]
 
 
+@pytest.fixture
+def certificate() -> Iterator[None]:
+    """A configuration of Dask with a certificate."""
+    import dask
+
+    from rankveil.cluster.local import _credentials
+
+    made = _credentials()
+    assert made is not None
+    with dask.config.set(tls(made["certificate"], made["key"])):
+        yield
+
+
+def tls(certificate: str, key: str) -> dict[str, str]:
+    """What Dask is told of a certificate."""
+    told = {"ca-file": certificate, "client.cert": certificate, "client.key": key}
+    return {f"distributed.comm.tls.{name}": value for name, value in told.items()}
+
+
 @pytest.mark.parametrize("scheme", ["tcp", "tls"])
-def test_a_scheduler_that_does_not_answer_is_an_error(scheme: str, tmp_path: Path) -> None:
+def test_a_scheduler_that_does_not_answer_is_an_error(scheme: str, certificate: None, tmp_path: Path) -> None:
     with (
         silent_place() as port,
         pytest.raises(ClusterError, match=f"{scheme}://127.0.0.1:{port}: no scheduler answers"),
@@ -158,6 +182,62 @@ def test_a_place_without_a_scheduler_is_an_error(tmp_path: Path) -> None:
         pass  # nobody listens there any more
     with pytest.raises(ClusterError, match=r"no scheduler answers \(connection refused\)"):
         cluster.open(f"tcp://127.0.0.1:{port}", scratch=tmp_path)
+
+
+def test_tls_without_a_certificate_is_refused_at_once(tmp_path: Path) -> None:
+    words = ["audit", "x.parquet", "y.parquet", "--cluster", "tls://127.0.0.1:9", "--scratch", "."]
+    for name in ("x", "y"):
+        pq.write_table(pa.table({"A": [1.0, 2.0, 3.0]}), tmp_path / f"{name}.parquet")
+    command = [sys.executable, "-m", "rankveil", *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stderr.startswith("rankveil: cluster tls://127.0.0.1:9: no certificate is configured; set DASK_")
+    assert (done.stderr.count("\n"), done.stdout, done.returncode) == (1, "", 2)
+
+
+def test_a_certificate_that_cannot_be_read_is_said(tmp_path: Path) -> None:
+    import dask
+
+    gone = str(tmp_path / "gone.pem")
+    with (
+        dask.config.set(tls(gone, gone)),
+        pytest.raises(ClusterError, match=r"the certificate or key .* cannot be read \(no such file or directory\)"),
+    ):
+        cluster.open("tls://127.0.0.1:9", scratch=tmp_path)
+
+
+@pytest.mark.parametrize(("address", "memory"), [("local:1", "100MiB"), ("local:2", "700MiB"), ("local", "1MiB")])
+def test_memory_in_which_no_worker_can_work_is_refused(address: str, memory: str, tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match=r"needs at least 400 MiB and .* may be used.*--memory"):
+        cluster.open(address, memory=memory, scratch=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_there_are_no_more_workers_than_memory_is_for(tmp_path: Path) -> None:
+    with cluster.open("local", memory="500MiB", scratch=tmp_path) as small:
+        assert small.workers == 1
+
+
+def test_what_a_killed_engine_left_is_removed_by_the_next_one(tmp_path: Path) -> None:
+    script = (
+        "import os, signal, sys\n"
+        "from rankveil.cluster.own import Own\n"
+        "own = Own(sys.argv[1])\n"
+        "open(os.path.join(own.path, 'function-1'), 'w').close()\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    subprocess.run([sys.executable, "-c", script, tmp_path], timeout=60, check=False)
+    [left] = tmp_path.iterdir()
+    assert (left / "function-1").exists()
+    elsewhere = tmp_path / "rankveil-engine-elsewhere"
+    shutil.copytree(left, elsewhere)
+    elsewhere.chmod(0o700)
+    owner = json.loads((left / "owner").read_text())
+    (elsewhere / "owner").write_text(json.dumps({**owner, "host": "another"}))
+    first, second = Own(str(tmp_path)), Own(str(tmp_path))  # the second finds the first at work
+    assert set(tmp_path.iterdir()) == {elsewhere, Path(first.path), Path(second.path)}
+    first.remove()
+    second.remove()
+    assert set(tmp_path.iterdir()) == {elsewhere}
 
 
 def test_workers_that_cannot_do_the_work_are_named(local_cluster: Any, tmp_path: Path) -> None:

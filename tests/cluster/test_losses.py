@@ -31,8 +31,8 @@ from rankveil.partitions.parted import MeasuringParts
 from rankveil.partitions.queries import linked
 from rankveil.partitions.scratch import Scratch
 from rankveil.partitions.stages import Job, ranked
+from rankveil.schema import Schema
 from rankveil.seeds import Seed
-from rankveil.table import Schema
 
 ASKED = ("cm1", "cm2", "um", "spearman_risk", "pil", "il", "power_mean", "interval_disclosure")
 NAMES = ("cm2", "spearman_risk", "rank_linkage")

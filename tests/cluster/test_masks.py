@@ -85,7 +85,7 @@ PLANS = {
     "additive_noise": Plan.of("additive_noise", alpha=0.4),
     "rank_swap": Plan.of("rank_swap", p=10),
     "shuffle": Plan.of("shuffle"),
-    "ipso": Plan.of("ipso", columns=["INCOME", "RENT"]),
+    "ipso": Plan.of("ipso", columns=["INCOME", "RENT"]).in_random_order(),
     "mdav": Plan.of("mdav", k=3, kd_blocks=4),
     "recode": Plan.of("recode", **{"level.TOWN": 1, "width.AGE": 10.0}),
     "sample": Plan.of("sample", share=0.2).then(make_step("permute", {})),
@@ -127,6 +127,17 @@ def test_mask_on_a_cluster_returns_what_it_returns_in_memory(engine: Any, folder
     assert [done for done, _ in steps] == sorted(done for done, _ in steps)
     audit = rv.audit(people(), released(tmp_path / "out"), measures=["cm2"], secret=made.secret)
     assert audit["cm2"] == rv.audit(people(), memory.data, measures=["cm2"], secret=memory.secret)["cm2"]
+
+
+def test_synthetic_records_are_shuffled_on_a_cluster_too(engine: Any, folder: Path, tmp_path: Path) -> None:
+    how: dict[str, Any] = {"columns": ["AGE", "INCOME", "RENT"], "seed": SEED, "publish": ["um", "cm1"]}
+    made = rv.mask(folder, "ipso", cluster=engine, output=tmp_path / "out", **how)
+    memory = rv.mask(people(), "ipso", **how)
+    assert released(tmp_path / "out").equals(memory.data)
+    assert np.array_equal(made.secret.order, memory.secret.order)
+    assert made.manifest["steps"][-1]["method"] == "record_shuffle"
+    assert list(made.manifest["measures"]) == ["um"]  # the others would need the mapping
+    assert set(memory.notes) <= set(made.notes)
 
 
 def test_nothing_tells_the_seed_or_the_original(engine: Any, folder: Path, tmp_path: Path) -> None:
@@ -271,8 +282,15 @@ def test_what_cannot_be_masked_on_a_cluster_is_refused(refused: Any, folder: Pat
     refused(FileError, "gone.parquet: there is no such file or folder", tmp_path / "gone.parquet")
     csv = r"out.csv: on a cluster a release is a folder of Parquet files; give it a name that ends in .parquet"
     refused(ParameterError, csv, folder, output=tmp_path / "out.csv")
+    (tmp_path / "empty").mkdir()
+    refused(FormatError, "empty: the folder has no Parquet files", tmp_path / "empty")
+    refused(FileError, "original: the release would overwrite the original", folder, output=folder)
+    refused(FileError, "original: the release would overwrite the original", folder, output=folder.as_uri())
     (tmp_path / "out").mkdir()
-    refused(FileError, "out: is there already; name another folder", folder)
+    (tmp_path / "out" / "part-1.parquet").touch()
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    refused(FileError, "out: is there already and holds something else than Parquet files; name another", folder)
+    assert sorted(os.listdir(tmp_path / "out")) == ["notes.txt", "part-1.parquet"]
 
 
 def test_a_damaged_file_in_the_middle_is_named(refused: Any, folder: Path) -> None:
@@ -324,8 +342,9 @@ def test_control_c_keeps_what_is_done_and_resume_goes_on(
     assert err.startswith("rankveil: stopped; what was done is kept in ")
     assert err.count("\n") == 1
     [kept] = os.listdir(scratch)
-    assert kept in err
-    assert [name for name in os.listdir(tmp_path) if not name.startswith(".")] == ["original", "scratch"]
+    [hidden] = [name for name in os.listdir(tmp_path) if name not in ("original", "scratch")]
+    assert f"{scratch / kept} and {tmp_path / hidden}: " in err
+    assert hidden == f".release.parquet.{kept}"
     assert main([*asked, "--resume"]) == 0
     made = json.loads(capsys.readouterr().out)
     assert "what an earlier run had done was taken up" in made["notes"]

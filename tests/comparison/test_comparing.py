@@ -46,6 +46,12 @@ def test_methods_are_brought_to_the_same_risk_and_ranked(original: pa.Table) -> 
     assert "ntruder who knows every original record" in made.recommendation()
 
 
+def test_a_recommendation_says_whether_others_came_to_the_target(original: pa.Table) -> None:
+    for others, words in ((["identity"], "it alone comes to"), ([], "it comes to")):
+        said = rv.compare(original, ["additive_noise", *others], at={"risk": 0.1}, **FAST).recommendation()
+        assert f": {words} permutation_level 0.1, with pil " in said
+
+
 def test_methods_whose_intervals_overlap_share_a_rank(original: pa.Table) -> None:
     made = rv.compare(original, METHODS, at={"risk": 0.1}, **FAST)
     for one, other in zip(made.order, made.order[1:], strict=False):

@@ -101,7 +101,7 @@ class Variant:
 
     def mask(self, columns: Columns, *, seed: int = 1) -> rv.Release:
         """The release of these columns."""
-        return rv.mask(pa.table(columns), self.plan, seed=seed)
+        return rv.mask(pa.table(columns), self.plan, seed=seed, shuffled=False)
 
     def run(self, columns: Columns, *, seed: int = 1) -> Columns:
         """The released columns as numbers."""

@@ -146,6 +146,23 @@ def test_columns_of_groups_stay_the_same_within_a_group(other: Method) -> None:
         assert all(len(cells) == 1 for cells in seen.values()), name
 
 
+def test_values_of_groups_stay_the_same_where_some_cells_of_a_group_are_missing(other: Method) -> None:
+    data = frame()
+    houses = data["HOUSE"].to_pylist()
+    first = {house: row for row, house in reversed(list(enumerate(houses)))}
+    for place, name in ((1, "TOWN"), (3, "AGE")):
+        shared = [data[name].to_pylist()[first[house]] for house in houses]
+        gaps = [None if row % 7 == 3 else cell for row, cell in enumerate(shared)]
+        assert any(gap != cell for gap, cell in zip(gaps, shared, strict=True))
+        data = data.set_column(place, name, pa.array(gaps, data.schema.field(name).type))
+    made = release(other, data, HOUSE="group").data
+    for name in ("TOWN", "AGE"):
+        seen: dict[str, set[str]] = {}
+        for house, cell in zip(made["HOUSE"].to_pylist(), made[name].to_pylist(), strict=True):
+            seen.setdefault(house, set()).add(shown(cell))
+        assert all(len(cells - {""}) <= 1 for cells in seen.values()), name
+
+
 def test_one_record_and_constant_columns_give_a_release_or_a_clear_refusal(other: Method) -> None:
     whole = frame()
     for data in (whole.slice(0, 1), pa.concat_tables([whole.slice(0, 1)] * 4)):

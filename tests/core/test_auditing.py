@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import rankveil as rv
@@ -194,6 +195,46 @@ def test_subdomains_of_tables_that_do_not_correspond(regions: Any) -> None:
         rv.audit(many, many, by="A")
 
 
+def test_subdomains_without_a_mapping_are_measured_on_the_columns_that_a_measure_takes(regions: Any) -> None:
+    original, masked = regions
+    release = masked.append_column("R", original["R"]).slice(10, 70)
+    asked = {"columns": ["A", "R", "B"], "mapping": False, "measures": ["contingency", "total_variation", "emd"]}
+    made = rv.audit(original, release, by="R", **asked)
+    for name in made:
+        by = made.values[name].details["by"]
+        assert list(by) == ["north", "south", "west"]
+        for level, found in by.items():
+            part = [side.filter(pc.equal(side["R"], level)) for side in (original, release)]
+            assert found["value"] == pytest.approx(rv.audit(*part, **asked)[name], rel=1e-9), (name, level)
+
+
+@pytest.mark.parametrize("scale", [1e150, 1e300, 1.5e308])
+def test_several_versions_of_large_numbers_have_means_and_spreads(scale: float) -> None:
+    original, first, second = (
+        pa.table({name: scale * np.random.default_rng(seed).uniform(-1, 1, 9) for name in "AB"}) for seed in range(3)
+    )
+    some = ["loss_values_mae", "loss_means_mae", "permutation_level"]
+    made = rv.audit(original, [first, second, original], measures=some)
+    json.dumps(made.to_dict(), allow_nan=False)
+    alone = [rv.audit(original, each, measures=some)["loss_values_mae"] / scale for each in (first, second, original)]
+    details = made.values["loss_values_mae"].details
+    assert made["loss_values_mae"] / scale == pytest.approx(np.mean(alone))
+    assert details["sd"] / scale == pytest.approx(np.std(alone, ddof=1))
+    assert (details["interval"] is None) == (scale > 1e308)  # its upper end is too large for a number
+
+
+def test_a_target_concerns_only_measures_of_a_stated_use(regions: Any) -> None:
+    original, masked = regions
+    pair = original, masked.append_column("R", original["R"])
+    asked = {"measures": ["total_variation", "ci_overlap"], "columns": ["A", "B", "R"]}
+    made = rv.audit(*pair, target="A", **asked)
+    assert made["total_variation"] == rv.audit(*pair, **asked)["total_variation"]
+    assert (
+        "the target R is not a column that it takes"
+        in rv.audit(*pair, target="R", **asked).not_applicable["ci_overlap"]
+    )
+
+
 def test_parameters_of_measures_are_checked(pair: Any) -> None:
     with pytest.raises(ParameterError, match="permutation_level has no parameter q; it has none"):
         rv.audit(*pair, settings={"permutation_level": {"q": 1}})
@@ -248,3 +289,16 @@ def test_several_versions_may_have_their_own_mapping() -> None:
     assert made["cm2"] == rv.audit(original, masked)["cm2"]
     with pytest.raises(rv.ParameterError, match="2 masked tables need as many mappings, not 1"):
         rv.audit(original, [masked, masked], mapping=[True])
+
+
+def test_what_belongs_into_a_schema_is_told_so(pair: Any) -> None:
+    calls: list[Any] = [rv.audit, rv.attack, rv.certify, rv.reverse_map]
+    for call in calls:
+        with pytest.raises(ParameterError, match=r"no argument hierarchy; give it as schema=rv.Schema\(hierarchies="):
+            call(*pair, hierarchy={})
+    with pytest.raises(ParameterError, match=r"no argument kind; give it as schema=rv.Schema\(kinds="):
+        rv.verify(pair[1], {"A": 1}, kind={"A": "numeric"})
+    with pytest.raises(ParameterError, match=r"no argument roles; give it as schema=rv.Schema\(roles="):
+        rv.compare(pair[0], ["rank_swap"], at={"risk": 0.1}, roles={})
+    with pytest.raises(ParameterError, match="there is no argument colums; did you mean columns"):
+        rv.audit(*pair, colums=["A"])

@@ -48,6 +48,14 @@ def test_workers_are_processes_with_one_core_each() -> None:
     assert in_workers(whoami(), 0, [1], workers=1) == [(os.getpid(), execute.cores())]
 
 
+def test_with_patience_the_first_seconds_of_work_are_done_here() -> None:
+    with Workers(0, count=2, patience=1e-9) as pool:
+        first, second = (pool.submit(whoami(), 0).result()[0] for _ in range(2))
+    assert first == os.getpid() != second
+    with Workers(0, count=2, patience=1e9) as pool:
+        assert {pool.submit(whoami(), 0).result()[0] for _ in range(3)} == {os.getpid()}
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_what_a_task_raises_comes_out(workers: int) -> None:
     with pytest.raises(ValueError, match="three"):

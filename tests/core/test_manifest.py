@@ -202,7 +202,7 @@ def test_the_secret_comes_back_from_json(table: pa.Table) -> None:
     [
         *[{"seed": "zz5ecret"}, {"seed": None}, {"seed": ""}, {"seed": -1}, {"seed": ["5ecret"]}],
         *[{"mapping": [1, 1]}, {"mapping": [0, 1]}, {"mapping": "5ecret"}, {"mapping": [[1]]}, {"mapping": [1.5, 2]}],
-        {"mapping": {}},
+        *[{"mapping": {}}, {"mapping": 10**30}, {"mapping": 5}, {"mapping": [10**30]}],
         {"schema": "rankveil/manifest/1"},
     ],
     ids=str,

@@ -117,7 +117,7 @@ def clouds(draw: st.DrawFn) -> tuple[Array, Array]:
     return points * size, queries * size * draw(st.sampled_from([1.0, 1.0, 0.5, 1e20]))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(clouds(), st.booleans())
 def test_the_search_finds_what_a_comparison_of_all_finds(cloud: tuple[Array, Array], euclidean: bool) -> None:
     points, queries = cloud

@@ -36,11 +36,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `rankveil demo` leaves behind."""
+    """What `rankveil demo` leaves behind, and beside that folder what it says with `--json`."""
     from rankveil.cli import main
 
     def make(place: Path) -> None:
-        with contextlib.redirect_stdout(io.StringIO()):
-            assert main(["demo", "-o", str(place)]) == 0
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            assert main(["demo", "-o", str(place), "--json"]) == 0
+        place.with_suffix(".json").write_text(out.getvalue(), encoding="utf-8")
 
     return _once(tmp_path_factory, "rankveil-demo", make)

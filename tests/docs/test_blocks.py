@@ -154,6 +154,7 @@ def test_what_is_not_run_is_this() -> None:
         ("docs/howto/scale-out.md", "needs an object store and a cluster"),
         ("docs/howto/scale-out.md", "needs SLURM"),
         ("docs/howto/scale-out.md", "writes into the home folder"),
+        ("docs/howto/stata-and-spss.md", "needs Stata"),
     ]
 
 
@@ -162,6 +163,15 @@ def test_no_block_escapes() -> None:
     for page in pages():
         text = (ROOT / page).read_text(encoding="utf-8")
         assert len(re.findall(r"^\s*(```|~~~)", text, re.MULTILINE)) == 2 * len(blocks_of(page)), page
+
+
+def test_no_command_is_only_indented() -> None:
+    # Those of docs/reproduced are written by `rankveil reproduce`, and its own tests run them.
+    for page in pages():
+        if not page.startswith("docs/reproduced/"):
+            text = (ROOT / page).read_text(encoding="utf-8")
+            without = _BLOCK.sub("", text)
+            assert re.findall(r"^(?: {4}|\t).*\brankveil [a-z].*$", without, re.MULTILINE) == [], page
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,23 @@ def test_every_method_is_in_it_with_a_reason() -> None:
     assert sorted(inventory.WHY) == METHODS
 
 
+def test_what_is_withheld_is_said() -> None:
+    assert set(inventory.IN_PART) < set(METHODS)
+    for name in inventory.IN_PART:
+        method = catalogue.get_method(name)
+        assert inventory.verdict(method) == "in part"
+        assert f" in part | {inventory.secret_of(method)} | " in inventory.table(random=method.random)
+    # what a method notes for the protector alone is one of these
+    release = rv.mask(rv.datasets.demo(), "distribution_distortion", columns=["INCOME"], seed=1)
+    assert "computed from the original" in " ".join(release.notes)
+    assert "log_mean" in " ".join(release.notes)
+    assert "log_mean" not in release.manifest.to_json()
+    told = catalogue.get_method("pram").disclosure
+    assert told is not None
+    assert told({"to": "frequency", "invariant": False, "matrix": None})
+    assert told({"to": "uniform", "invariant": False, "matrix": None}) == {}
+
+
 def test_every_method_is_in_one_of_the_tables() -> None:
     for name, method in catalogue.methods().items():
         rows = [f"[{name}](" in inventory.table(random=random) for random in (True, False)]

@@ -102,7 +102,7 @@ def test_categories_views_of_text_and_nothing_at_all(place: Any) -> None:
             "view": pa.array(["x", "y", None], pa.string_view()),
             "large": pa.array(["x", "y", None], pa.large_string()),
             "nothing": pa.nulls(3),
-            "half": pa.array([0.5, None, 2.0], pa.float16()),
+            "half": pa.array([0.5, None, 2.0], pa.float32()).cast(pa.float16()),
             "second": pa.array([0, None, 60], pa.timestamp("s", "Europe/Berlin")),
         }
     )
@@ -226,7 +226,11 @@ def test_nobody_sees_the_new_rows_before_the_files_are_there(place: Any, tmp_pat
 
 @pytest.mark.parametrize(
     "data",
-    [NEW, pa.table({"b": ["x"] * 100_000}), pa.table({"b": ["x" * 100] * 100_000})],  # the last not held in memory
+    [
+        NEW,
+        pytest.param(pa.table({"b": ["x"] * 100_000}), marks=pytest.mark.thorough),
+        pa.table({"b": ["x" * 100] * 100_000}),  # not held in memory
+    ],
     ids=["small", "long", "large"],
 )
 def test_killing_leaves_the_old_table(place: Any, tmp_path: Path, data: pa.Table) -> None:
@@ -814,6 +818,23 @@ def test_files_that_are_not_there_or_no_database(url: str, tmp_path: Path) -> No
     assert (tmp_path / "survey.db").read_text() == "a,b\n1,2\n" * 1000
 
 
+def test_a_table_whose_name_holds_a_quote(url: str) -> None:
+    plain, quoted = (url.replace("table=people", f"table={name}") for name in ('o"b', '"o""b"'))
+    with pytest.raises(FormatError, match=r'a dot or a quote inside in quotes, its own doubled: "a\.b", "a""b"'):
+        save(NEW, plain)
+    save(NEW, quoted)
+    assert content(quoted) == NEW.to_pydict()
+
+
+def test_a_file_of_another_format_is_no_duckdb_database(tmp_path: Path) -> None:
+    file = tmp_path / "census.csv"
+    file.write_text("A\n1\n")
+    for use in (load, check_writable, lambda url: save(NEW, url)):  # DuckDB would open it, in memory
+        with pytest.raises(FormatError, match="is not a DuckDB database"):
+            use(f"duckdb:///{file}?table=people")
+    assert file.read_text() == "A\n1\n"
+
+
 def test_a_protected_file(url: str, tmp_path: Path) -> None:
     save(OLD, url)
     tmp_path.chmod(0o755)
@@ -953,6 +974,17 @@ def test_text_of_sqlite_that_is_none(tmp_path: Path) -> None:
     assert "secret" not in str(caught.value)
 
 
+def test_a_damaged_schema_of_sqlite(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE t (a)")
+        database.execute("CREATE TABLE named (a)")
+        database.commit()
+    path.write_bytes(path.read_bytes().replace(b"named (a)", b"named \xbc\xbc)"))  # SQLite repeats it in its error
+    with pytest.raises(FormatError, match="is a damaged database"):
+        load(f"sqlite:///{path}?table=t")
+
+
 def test_indexes_that_go_with_a_table_are_told(url: str, tmp_path: Path) -> None:
     save(OLD, url)
     with closing(
@@ -1069,7 +1101,9 @@ def test_a_csv_goes_into_a_table_with_numbers_as_numbers(place: Any, here: Path)
 
 @pytest.mark.parametrize(("old", "rows"), [(None, 3_000), (OLD, 50_000)], ids=["new", "old"])
 @pytest.mark.parametrize("scheme", ["sqlite", "duckdb"])
-def test_a_disk_that_is_full_leaves_nothing(scheme: str, old: pa.Table | None, rows: int, tmp_path: Path) -> None:
+def test_a_disk_that_is_full_leaves_nothing(
+    scheme: str, old: pa.Table | None, rows: int, tmp_path: Path, unmeasured: dict[str, str]
+) -> None:
     """The database rolls back by itself then; the manifest and the secret must not stay without a release."""
     if scheme == "duckdb":
         pytest.importorskip("duckdb")
@@ -1084,7 +1118,7 @@ def test_a_disk_that_is_full_leaves_nothing(scheme: str, old: pa.Table | None, r
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000)); "
         f"sys.exit(main({words!r}))"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, env=unmeasured)
     assert done.returncode == 2, done.stderr
     assert re.search(r"cannot be written: (file too large|disk I/O error|database or disk is full)$", done.stderr)
     left = {entry.name for entry in (tmp_path / "out").iterdir() if entry.stat().st_size}  # DuckDB keeps an empty log
@@ -1093,3 +1127,43 @@ def test_a_disk_that_is_full_leaves_nothing(scheme: str, old: pa.Table | None, r
         assert list((tmp_path / "out").iterdir()) == []
     else:
         assert content(address) == old.to_pydict()
+
+
+KILLED = """
+import os, signal, sys
+import pyarrow as pa
+from rankveil.files import Staged, add_table
+
+url, event, times = sys.argv[1], sys.argv[2], [int(sys.argv[3])]
+
+def look(name, args):
+    if name == event:
+        times[0] -= 1
+        if times[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+with Staged() as staged:
+    staged.add("manifest", lambda file: file.write(b"new"))
+    staged.add("secret", lambda file: file.write(b"new"))
+    add_table(staged, pa.table({"a": [3, 4, 5]}), url)
+    sys.addaudithook(look)
+"""
+
+
+@pytest.mark.parametrize(("event", "times"), [("os.rename", 2), ("os.truncate", 1)], ids=["before", "after"])
+def test_files_of_a_program_that_was_killed_go_with_its_table(
+    place: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, event: str, times: int
+) -> None:
+    """Killed when one file has its name, the table was not committed; when the journal is emptied, it was."""
+    monkeypatch.chdir(tmp_path)
+    url = place.url()
+    save(OLD, url)
+    (tmp_path / "manifest").write_text("old")
+    made = subprocess.run([sys.executable, "-c", KILLED, url, event, str(times)], check=False, timeout=60)
+    assert made.returncode == -signal.SIGKILL
+    assert (tmp_path / "manifest").read_text() == "new"
+    new = content(url) == NEW.to_pydict()
+    assert new == (event == "os.truncate")
+    assert (tmp_path / "manifest").read_text() == ("new" if new else "old")
+    assert (tmp_path / "secret").exists() == new
+    assert [name for name in os.listdir(tmp_path) if name.startswith(".")] == []

@@ -6,6 +6,8 @@ import datetime
 import decimal
 import math
 import os
+import re
+import struct
 import subprocess
 import sys
 import zipfile
@@ -19,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankveil import metadata
-from rankveil.errors import FileError, FormatError
+from rankveil.errors import FileError, FormatError, ParameterError
 from rankveil.files import load, same_file, save
 from rankveil.files.excel_columns import as_text, is_plain_number, number_of
 
@@ -118,7 +120,7 @@ def test_types_that_excel_has_not(tmp_path: Path) -> None:
         "price": pa.array([decimal.Decimal("3.30"), None, decimal.Decimal("-0.01")]),
         "nothing": pa.nulls(3),
         "x": pa.array([math.nan, metadata.tagged("a"), 2.5]),
-        "half": pa.array([0.5, None, 2.5], pa.float16()),
+        "half": pa.array([0.5, None, 2.5], pa.float32()).cast(pa.float16()),
         "ns": pa.array([10**15, None, 0], pa.timestamp("ns")),
     }
     save(pa.table(columns), tmp_path / "t.xlsx")
@@ -352,7 +354,88 @@ def test_bombs_are_refused_before_they_are_unpacked(tmp_path: Path) -> None:
     path = tmp_path / "t.xlsx"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         archive.writestr("xl/worksheets/sheet1.xml", bytes(80 << 20))
-    with pytest.raises(FormatError, match=r"would unpack to 80 MiB, \d+ times its size; .* 4096 MiB and 200 times"):
+    with pytest.raises(FormatError, match=r"would take 80 MiB in memory, [\d,]+ times its size, .*LARGEST_GIB=1$"):
+        load(path)
+
+
+def test_a_limit_that_was_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.xlsx"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        archive.writestr("xl/worksheets/sheet1.xml", bytes(80 << 20))
+    monkeypatch.setenv("RANKVEIL_LARGEST_GIB", "1")
+    with pytest.raises(FormatError, match="is no Excel workbook"):  # unpacked, and found to be none
+        load(path)
+    for word in ("much", "-1", "0", "nan", "inf", ""):
+        monkeypatch.setenv("RANKVEIL_LARGEST_GIB", word)
+        with pytest.raises(ParameterError, match=r"RANKVEIL_LARGEST_GIB=.*: must be a number of GiB, such as 16"):
+            load(path)
+
+
+def packed_anew(path: Path, part: str, change: Callable[[bytes], bytes]) -> None:
+    """A workbook in which one part is another."""
+    with zipfile.ZipFile(path) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, old in content.items():
+            archive.writestr(name, change(old) if name == part else old)
+
+
+SHEET = "xl/worksheets/sheet1.xml"
+
+
+def test_a_part_that_is_larger_than_the_archive_tells(tmp_path: Path) -> None:
+    path = workbook(tmp_path / "t.xlsx", ["x"], [1])
+    packed_anew(path, SHEET, lambda old: old.replace(b"</worksheet>", b" " * (70 << 20) + b"</worksheet>"))
+    with zipfile.ZipFile(path) as archive:
+        size = archive.getinfo(SHEET).file_size
+    raw = path.read_bytes()
+    assert raw.count(struct.pack("<I", size)) == 2  # before the part, and in the directory
+    path.write_bytes(raw.replace(struct.pack("<I", size), struct.pack("<I", 3000)))
+    with pytest.raises(FormatError, match="is no Excel workbook"):
+        load(path)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("part", [SHEET, "xl/styles.xml", "xl/workbook.xml", "[Content_Types].xml"])
+def test_entities_are_refused(tmp_path: Path, part: str, encoding: str) -> None:
+    path = workbook(tmp_path / "t.xlsx", ["x"], [1])
+    laughs = "".join(f'<!ENTITY l{n + 1} "{f"&l{n};" * 10}">' for n in range(9))
+    head = f'<?xml version="1.0" encoding="{encoding}"?><!DOCTYPE a [<!ENTITY l0 "ha">{laughs}]>'
+    packed_anew(path, part, lambda old: (head + "<a>&l9;</a>").encode(encoding))
+    with pytest.raises(FormatError, match=r"t\.xlsx: .*\.xml declares a document type, which Excel never does; save"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        (b'<row r="2"', b'<row r="2000000000"', "is no Excel workbook"),
+        (b"<v>1</v>", b"<v>" + b"9" * 400 + b"</v><v/>", "column x: a number or a duration is beyond all bounds"),
+        (b"<sheetData>", b"<col " * 100_000, "is no Excel workbook"),
+    ],
+    ids=["a row that no sheet has", "a number without end", "columns in columns"],
+)
+def test_sheets_that_would_take_forever(tmp_path: Path, old: bytes, new: bytes, sentence: str) -> None:
+    path = workbook(tmp_path / "t.xlsx", ["x"], [1], [0.5])
+    packed_anew(path, SHEET, lambda content: content.replace(old, new, 1))
+    with pytest.raises(FormatError, match=sentence):
+        load(path)
+
+
+def test_rows_whose_last_cell_is_far_to_the_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = workbook(tmp_path / "t.xlsx", ["x"], *([1] for _ in range(99)))
+    packed_anew(path, SHEET, lambda old: re.sub(rb'<c r="A(\d+)"', rb'<c r="XFD\1"', old))
+    monkeypatch.setenv("RANKVEIL_LARGEST_GIB", "0.01")  # 99 rows of 16384 cells
+    with pytest.raises(FormatError, match=r"t\.xlsx: would take 10 MiB in memory"):
+        load(path)
+
+
+def test_an_archive_of_a_version_to_come(tmp_path: Path) -> None:
+    path = workbook(tmp_path / "t.xlsx", ["x"], [1])
+    raw = bytearray(path.read_bytes())
+    raw[raw.index(b"PK\x01\x02") + 6] = 255
+    path.write_bytes(raw)
+    with pytest.raises(FormatError, match="is no Excel workbook"):
         load(path)
 
 

@@ -254,6 +254,18 @@ def test_statistics_need_neither_a_mapping_nor_as_many_records() -> None:
             assert made == pytest.approx(by_the_table(quantity, kind, x, y), rel=1e-9)
 
 
+def test_covariances_too_small_for_a_number_are_left_out() -> None:
+    # the columns correlate, but the standard deviation of the first, below the least number, rounds to 0
+    tiny = np.where(np.arange(14) % 7 == 6, 5e-324, 0.0)
+    x = np.column_stack([tiny, np.arange(14.0), np.arange(14.0) ** 2])
+    weight = pa.array(1.0 + np.arange(14))
+    pair = [pa.table({"A": x[:, 0], "B": x[:, 1], "C": x[:, 2], "W": weight})] * 2
+    schema = rv.Schema(roles={"W": "weight"})
+    made = rv.audit(*pair, measures=["loss_covariances_mv"], schema=schema)
+    assert made["loss_covariances_mv"] == 0
+    assert made.values["loss_covariances_mv"].details["zeros_left_out"] == 2
+
+
 def test_synthetic_records_are_compared_with_the_nearest_when_asked() -> None:
     y = Y[[3, 1, 0, 2, 4]]
     with pytest.raises(NotApplicableError, match="which masked record"):

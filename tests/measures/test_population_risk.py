@@ -115,3 +115,7 @@ def test_without_weights_or_quasi_identifiers_it_says_how_to_give_them() -> None
         population_risk({"AGE": np.ones(3)}, None)
     with pytest.raises(NotApplicableError, match="--role COLUMN=quasi-identifier"):
         population_risk({}, np.ones(3))
+
+
+def test_weights_near_nothing_count_as_their_records() -> None:
+    assert one(2, 1.6e-322) == one(2, 2.0) == pytest.approx(1 / 2)

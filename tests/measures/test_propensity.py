@@ -317,3 +317,12 @@ def test_microaggregation_has_more_utility_than_noise_on_census(reference_data: 
     )
     assert kept < noisy < swapped
     assert swapped == pytest.approx(0.25, abs=1e-3)
+
+
+def test_many_columns_of_numbers_are_squared_but_not_multiplied_with_each_other() -> None:
+    x, y = np.random.default_rng(3).normal(size=(2, 6, 500))
+    made = propensity(x, y)
+    said = "products of two of the 500 columns of numbers are left out: with them the model would have 125750 terms"
+    assert said in made.notes
+    assert made.details["coefficients"] + made.details["dependent_terms_left_out"] == 1 + 2 * 500
+    assert not any("products" in note for note in propensity(x[:, :43], y[:, :43]).notes)

@@ -144,3 +144,8 @@ def test_tied_records_take_the_draws_at_random() -> None:
     x = np.array([1.0, 1.0, 1.0, 2.0])
     largest = [int(np.argmax(distort(x, rng=Seed.of(seed).stream("a")).values[:3])) for seed in range(3_000)]
     assert stats.chisquare(np.bincount(largest, minlength=3)).pvalue > FALSE_ALARM
+
+
+def test_a_distribution_whose_scale_is_no_number_is_not_fitted() -> None:
+    spread = np.array([1e-300, 1e-200, 1.0, 1.7e308])  # a gamma distribution of this would have a scale beyond 1e308
+    assert "gamma" not in {fit.family for fit in module.fitted(spread)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import rankveil as rv
@@ -65,3 +66,8 @@ def test_a_pipeline_keeps_its_columns() -> None:
 def test_every_column_cannot_go() -> None:
     with pytest.raises(rv.ParameterError, match="it would drop every column"):
         rv.mask(rv.datasets.demo(5), "drop", columns=rv.datasets.demo(5).column_names)
+
+
+def test_a_column_that_is_named_twice_is_said() -> None:
+    with pytest.raises(rv.TableError, match="column A is named twice"):
+        rv.mask(pa.table({"A": [1.0], "B": [2.0]}), "drop", columns=["A", "A"])

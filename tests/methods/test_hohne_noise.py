@@ -78,3 +78,8 @@ def test_missing_cells_are_in_no_mean_or_variance() -> None:
         before, after = (np.array(table[name].drop_null().to_pylist()) for table in (data, made))
         assert before.size == after.size
         assert np.allclose([after.mean(), after.var()], [before.mean(), before.var()], rtol=1e-12)
+
+
+def test_noise_beyond_the_largest_number_is_scaled_back_like_any_other() -> None:
+    large, larger = (hohne_noise(X, np.isnan(X), s=s, rng=Seed.of(1).stream("a")).values for s in (1e300, 1.7e308))
+    assert np.allclose(larger, large, rtol=1e-12)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import sys
 from fractions import Fraction
 from typing import Any
@@ -15,6 +16,7 @@ from scipy import stats
 
 import rankveil as rv
 from rankveil.catalogue import get_method
+from rankveil.errors import ParameterError
 from rankveil.methods.laplace_dp import mechanism, widest
 from rankveil.plans import Plan
 from rankveil.seeds import Seed
@@ -237,3 +239,19 @@ def test_correct_recovers_the_moments_of_the_clamped_values() -> None:
     cross = np.sqrt((truth[0, 0] * noise + truth[1, 1] * noise + noise**2) / n)
     assert abs(made.covariance[0, 1] - truth[0, 1]) < SIGMAS * cross
     assert np.all(np.abs(made.mean - clamped.mean(axis=1)) < SIGMAS * np.sqrt(noise / n))
+
+
+def test_bounds_of_dates_are_dates() -> None:
+    days = pa.array([dt.date(1950, 1, 1), dt.date(1990, 6, 1), dt.date(2020, 1, 1)])
+    data = pa.table({"BORN": days})
+    how: dict[str, Any] = {"epsilon": 1e9, "fast": True, "seed": 1}
+    made = rv.mask(data, "laplace_dp", lower="1960-01-01", upper="2000-01-01", **how)
+    assert made.data["BORN"].to_pylist() == [dt.date(1960, 1, 1), dt.date(1990, 6, 1), dt.date(2000, 1, 1)]
+    with pytest.raises(ParameterError, match="dates and times have no numbers as limits: lower must be like"):
+        rv.mask(data, "laplace_dp", lower=0, upper=20_000, **how)
+    with pytest.raises(ParameterError, match=r"lower \(2000-01-01\) must be before upper \(1960-01-01\)"):
+        rv.mask(data, "laplace_dp", lower="2000-01-01", upper="1960-01-01", **how)
+    with pytest.raises(ParameterError, match="lower 1960-01-01 is a date or time, and the column holds numbers"):
+        rv.mask(pa.table({"A": [1.0, 2.0]}), "laplace_dp", lower="1960-01-01", upper="2000-01-01", **how)
+    with pytest.raises(ParameterError, match="no correction for laplace_dp of dates and times"):
+        rv.correct(made.data, made.manifest)

@@ -213,3 +213,20 @@ def test_k_of_one_column_is_refused_because_columns_are_masked_together() -> Non
     table = pa.table({"A": [1.0, 2.0, 3.0], "B": [1.0, 5.0, 2.0]})
     with pytest.raises(ParameterError, match="k is one for all columns"):
         rv.mask(table, "mdav", **{"k.A": 2})
+
+
+def test_a_block_of_records_without_a_value_of_some_column() -> None:
+    near = [0.0] * 10 + [100.0] * 10
+    gone = pa.array([None] * 10 + [float(i) for i in range(10)], pa.float64())
+    made = rv.mask(pa.table({"A": near, "B": gone}), "mdav", k=5, kd_blocks=2, seed=1).data
+    assert made["B"].null_count == 10
+
+
+def test_a_value_that_is_alone_in_its_group_is_told() -> None:
+    near = [1.0, 2.0, 3.0, 10.0, 11.0, 12.0]
+    table = pa.table({"A": near, "B": [7.5, None, None, 1.0, 2.0, 3.0], "C": ["x", None, None, None, "y", "y"]})
+    release = rv.mask(table, "mdav", k=3, columns=["A", "B", "C"])
+    assert release.data["B"].to_pylist() == [7.5, None, None, 2.0, 2.0, 2.0]
+    assert any("stay as they were (column and how many): B (1), C (1)" in note for note in release.notes)
+    whole = rv.mask(table.select(["A"]), "mdav", k=3)
+    assert not any("stay as they were" in note for note in whole.notes)

@@ -166,6 +166,7 @@ def test_what_is_rare_is_what_is_rare_now() -> None:
         ({"cuts": ("30", "18")}, "cuts must rise: 30, 18"),
         ({"cuts": ("18", "18.0")}, "cuts must rise"),
         ({"width": 1e-9}, "makes more than 10000 bands"),
+        ({"width": 1e308}, "makes bands that end beyond all numbers; choose a smaller one"),
         ({"width": 0}, "above 0"),
         ({"level": 1.5}, "whole number"),
         ({"rare": 101}, "from 0 to 100"),
@@ -349,7 +350,7 @@ def test_nothing_of_a_release_names_what_was_hidden(library: str) -> None:
 
 
 def test_what_a_file_says_of_labels_goes_with_the_labels() -> None:
-    field = pa.field("JOB", pa.string(), metadata={"labels": "cook duke", "title": "Occupation"})
+    field = pa.field("JOB", pa.string(), metadata={"_PL_ENUM_VALUES2": "4;cook4;duke"})
     data = pa.table([pa.array(["cook"] * 9 + ["duke"])], schema=pa.schema([field]))
     hidden = rv.mask(data, "recode", seed=1, **{"rare.JOB": 20}).data
     assert set(hidden["JOB"].to_pylist()) == {"cook", "other"}

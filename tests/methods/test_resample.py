@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import stats
 
+import rankveil as rv
 from rankveil.catalogue import get_method
 from rankveil.seeds import Seed
 
@@ -66,3 +68,8 @@ def test_the_average_of_equal_values_is_that_value_and_large_ones_do_not_overflo
     large = np.array([1.7e308, -1.7e308, 1.6e308])
     for seed in range(20):
         assert np.all(np.abs(resampled(large, seed=seed, t=5)) <= 1.7e308)
+
+
+def test_so_many_samples_that_it_would_not_end_are_refused() -> None:
+    with pytest.raises(rv.ParameterError, match="t must be a whole number from 1 to 1000"):
+        rv.mask(pa.table({"A": [1.0, 2.0]}), "resample", t=10**15)

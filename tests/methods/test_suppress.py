@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -334,7 +335,7 @@ def test_the_loops_keep_count_of_who_agrees(drawn: tuple[Any, int], kind: Any) -
     order = np.arange(len(codes))
     for stepwise in (False, True):
         before = frequencies(codes, np.zeros(codes.shape, dtype=bool), missing="any")
-        values = np.ascontiguousarray(codes.T)
+        values = np.ascontiguousarray(codes.T.astype(np.int16))  # the type for which the loops are compiled anyway
         state = agreement.State(values, bits, absent, np.zeros_like(absent), absent.copy(), before.copy(), weights)
         if stepwise:
             spent = agreement.protect_stepwise(state, order, k, k % 2 == 0, 10**9)
@@ -439,3 +440,25 @@ def test_suppressed_cells_look_like_those_that_were_missing_and_lost_categories_
     assert made["TOWN"].cat.categories.tolist() == ["a"]
     for name, kept in (("TOWN", "a"), ("TEXT", "x")):
         assert [None if pd.isna(cell) else cell for cell in made[name]] == [kept, kept, None, None, None, kept]
+
+
+def test_a_column_of_categories_without_a_cell_left() -> None:
+    words = pa.array(["a", "b", "c", "d"]).dictionary_encode()
+    schema = rv.Schema(roles={"A": "quasi-identifier"})
+    made = rv.mask(pa.table({"A": words, "B": [1.0, 2.0, 3.0, 4.0]}), "suppress", k=2, schema=schema).data
+    assert made["A"].to_pylist() == [None] * 4
+    assert made["A"].combine_chunks().dictionary.to_pylist() == []
+
+
+def test_a_quasi_identifier_without_any_value_stays_so() -> None:
+    data = pa.table({"A": pa.array([None] * 4, pa.string()), "B": [1, 1, 2, 2]})
+    schema = rv.Schema(kinds={"A": "numeric"}, roles={"A": "quasi-identifier", "B": "quasi-identifier"})
+    assert rv.mask(data, "suppress", k=2, schema=schema).data.equals(data)
+
+
+@pytest.mark.parametrize("kind", ["int8[pyarrow]", "Int8"])
+def test_a_column_of_whole_numbers_that_may_be_missing_keeps_its_type(kind: str) -> None:
+    data = pd.DataFrame({"A": pd.array([1, 1, 2], dtype=kind)})
+    made = rv.mask(data, "suppress", k=2, schema=rv.Schema(roles={"A": "quasi-identifier"})).data
+    assert str(made["A"].dtype) == kind
+    assert made["A"].isna().any()

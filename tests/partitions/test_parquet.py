@@ -110,3 +110,10 @@ def test_tables_that_cannot_be_compared_are_refused(folder: str, tmp_path: Path)
         check_aligned(original, masked, ["A"])
     with pytest.raises(TableError, match="y has no column B"):
         check_aligned(original, masked, ["B"])
+
+
+def test_a_name_that_stands_twice_is_named(tmp_path: Path) -> None:
+    twice = pa.Table.from_arrays([pa.array([1.0]), pa.array([2.0])], names=["A", "A"])
+    pq.write_table(twice, tmp_path / "twice.parquet")
+    with pytest.raises(FormatError, match="several columns are named A; give each its own name"):
+        survey(str(tmp_path / "twice.parquet"))

@@ -194,6 +194,7 @@ def test_d_and_v_by_attribute() -> None:
     for wrong, said in (
         ([1, 2], "one number for each of the 3"),
         ({"X9": 1}, "no attribute X9"),
+        ({"X2": "four"}, "d must be numbers of 0 or more"),
         (-1, "0 or more"),
         (float("nan"), "0 or more"),
     ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -158,3 +159,23 @@ def test_a_damaged_manifest_is_refused() -> None:
     for part in ("columns", "steps"):
         with pytest.raises(rv.ParameterError, match="the manifest is damaged"):
             rv.correct(frame(), {name: given for name, given in content.items() if name != part})
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"columns": [1]}, "it does not say what its columns are"),
+        ({"columns": [{"name": "A", "kind": None, "masked": True}]}, "it does not say what its columns are"),
+        ({"steps": [{"method": "additive_noise", "columns": "A", "parameters": {}}]}, "what its steps were"),
+        ({"alpha": "much"}, "the parameters of additive_noise cannot be used"),
+        ({"alpha": None}, "the parameters of additive_noise cannot be used"),
+    ],
+)
+def test_a_manifest_that_says_something_else_is_refused(change: dict[str, Any], sentence: str) -> None:
+    content = json.loads(rv.mask(frame(), "additive_noise", seed=1).manifest.to_json())
+    if "alpha" in change:
+        content["steps"][0]["parameters"] = change
+    else:
+        content |= change
+    with pytest.raises(rv.ParameterError, match=f"the manifest is damaged: .*{sentence}"):
+        rv.correct(frame(), content)

@@ -17,7 +17,8 @@ from rankveil.report.chart import Bars, Heat
 from rankveil.report.figures import class_sizes
 from rankveil.report.figures.distances import PUBLIC
 from rankveil.report.pictures import pictures_of
-from rankveil.table import Schema, Table
+from rankveil.schema import Schema
+from rankveil.table import Table
 
 N = 300
 

@@ -8,17 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import rankveil as rv
 from rankveil import datasets
-from rankveil.report.attacks import attack_sections
-from rankveil.report.audits import audit_sections
+from rankveil.report.attacks import attack_page, attack_sections
+from rankveil.report.audits import audit_page, audit_sections
 from rankveil.report.chart import Line
+from rankveil.report.comparisons import compare_sections
 from rankveil.report.figures import match_distances, permutation_level
 from rankveil.report.figures.distances import PUBLIC
+from rankveil.report.page import Section, render
 
 NULL = (np.arange(100.0), np.full(100, 0.01))
 
@@ -121,3 +124,47 @@ def test_a_public_attack_lists_no_distances_of_single_records() -> None:
     assert [grid.columns for grid in outside.tables] == [("", "value")]
     [chart] = outside.charts
     assert chart.y_label == "Share of records at most so far"
+
+
+TOWNS = ("Abbeville", "Bergamo", "Cuenca")
+
+
+def _recoded() -> tuple[Any, Any]:
+    """People in three towns, and their release in which there are only two parts of the country."""
+    rng = np.random.default_rng(3)
+    towns = rng.choice(TOWNS, 90)
+    original = pa.table({"TOWN": towns, "AGE": rng.integers(18, 90, 90).astype(float)})
+    parts = pa.array(np.where(towns == "Cuenca", "South", "North"))
+    return original, original.set_column(0, "TOWN", parts)
+
+
+def test_a_public_page_has_no_subdomains_of_the_original(tmp_path: Path) -> None:
+    made = rv.audit(*_recoded(), by="TOWN", columns=["AGE"], measures=["il1s", "um"])
+    for public in (False, True):
+        made.report(tmp_path / "page.html", public=public)
+        text = (tmp_path / "page.html").read_text(encoding="utf-8")
+        assert [town in text for town in TOWNS] == [not public] * 3
+        assert ("subdomains are left out here" in text) == public
+
+
+def test_a_public_page_repeats_no_command() -> None:
+    made = rv.audit(*_recoded(), columns=["AGE"], measures=["um"])
+    command = "rankveil audit o.csv m.csv --kind 'C=ordinal:aaa<bbb<secretcat'"
+    content = made.to_dict()
+    assert "secretcat" in audit_page(content, made.pictures(), command=command).replace("</span>", "")
+    assert "secretcat" not in audit_page(content, made.pictures(), command=command, public=True)
+    attack = rv.attack(*_recoded(), columns=["AGE"]).to_dict()
+    assert "secretcat" not in attack_page(attack, np.zeros(90), NULL, command=command, public=True)
+
+
+def test_a_public_page_names_no_rows_and_no_reasons_that_hold_values() -> None:
+    section = Section("Notes", notes=["2 weights are missing (rows 12, 40); every record needs one"])
+    assert "12, 40" in render(title="t", lead="l", sections=[section], internal=True)
+    assert "12, 40" not in render(title="t", lead="l", sections=[section], internal=False)
+    failed = {"id": "recode", "note": "Cuenca is not in the hierarchy", "utility": {}, "rank": None}
+    failed |= {"attained": None, "evaluations": 0, "attainable": None, "parameters": {}}
+    content = {"methods": [failed], "records": 90, "attributes": ["TOWN"], "replicates": 1, "notes": []}
+    content |= {"utility": ["um"], "risk": "rank_linkage", "at": {"risk": 0.1}}
+    for public in (False, True):
+        [section] = compare_sections(content, public=public)
+        assert bool(section.notes) != public

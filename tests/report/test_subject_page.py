@@ -19,8 +19,8 @@ import rankveil as rv
 from rankveil import files
 from rankveil.cli import main
 from rankveil.people.chance import DRAWS
+from rankveil.schema import Schema
 from rankveil.seeds import Seed
-from rankveil.table import Schema
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
 LOADING = {"src", "href", "srcset", "data", "action", "formaction", "poster", "background", "ping", "manifest", "style"}

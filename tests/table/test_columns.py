@@ -239,3 +239,29 @@ def test_a_point_is_no_decimal_mark_where_that_is_a_comma() -> None:
     mixed = rv.Table(pa.table({"A": ["1,5"] * 19 + ["19.297"]}), decimal=",")
     with pytest.raises(rv.TableError, match=r'column A: 1 value is not a number \(row 20: "19.297"\)'):
         mixed.values("A")
+
+
+def test_a_column_of_words_that_is_called_numeric_is_refused_without_telling_them() -> None:
+    data = pa.table({"NAME": ["Ada", "Emmy", "Grace"]})
+    with pytest.raises(rv.TableError) as error:
+        rv.Table(data, schema=rv.Schema(kinds={"NAME": "numeric"})).values("NAME")
+    assert str(error.value) == "column NAME: its values are not numbers (rows 1, 2, 3); leave its kind out"
+
+
+def test_a_number_that_is_no_level_is_told_by_its_row() -> None:
+    data = pa.table({"INCOME": [1.5, 73519.28]})
+    with pytest.raises(rv.TableError) as error:
+        rv.Table(data, schema=rv.Schema(levels={"INCOME": ["1.5", "2.5"]})).values("INCOME")
+    assert str(error.value) == "column INCOME: the value in row 2 is not one of its levels; known: 1.5, 2.5"
+
+
+def test_values_that_are_no_labels_are_named_by_their_type() -> None:
+    data = pa.table({"A": [[1], [2]]})
+    with pytest.raises(rv.TableError, match=r"it holds values of type list<.*>, which cannot serve as labels"):
+        rv.mask(data, "permute", columns=["A"])
+
+
+def test_an_error_is_one_line_whatever_a_column_is_called() -> None:
+    with pytest.raises(rv.TableError) as error:
+        rv.mask(pa.table({"two\nlines": [None, None]}), columns=["two\nlines"])
+    assert str(error.value).startswith("column two\\nlines: ")

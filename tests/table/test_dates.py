@@ -95,6 +95,8 @@ def test_masked_ones_have_the_same_type_and_form(name: str, library: str) -> Non
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("name", COLUMNS)
 def test_what_a_type_cannot_hold_is_the_nearest_that_it_can_and_said(name: str, library: str) -> None:
+    if library == "pandas" and name.endswith("[us] with a zone") and int(pd.__version__.partition(".")[0]) < 3:
+        pytest.skip("pandas 2 crashes when it shows times of the year 1 in a zone")
     release = rv.mask(framed(COLUMNS[name], library), "additive_noise", sd=1e19, seed=3)
     assert type_of(release.data) == type_of(framed(COLUMNS[name], library))
     assert len(cells(release.data)) == 30  # all of them can be shown

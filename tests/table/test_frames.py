@@ -14,6 +14,8 @@ import pyarrow as pa
 import pytest
 
 import rankveil as rv
+from rankveil import metadata
+from rankveil.metadata import Described, DescribedTable
 
 N = 8
 WHOLE = [5, 3, 8, 1, 9, 2, 7, 4]
@@ -422,12 +424,62 @@ def test_an_index_that_tells_who_is_who_is_warned_about() -> None:
 
 
 @pytest.mark.parametrize("method", ["permute", "record_shuffle"])
-def test_what_arrow_notes_of_a_column_stays(method: str) -> None:
+def test_of_what_arrow_notes_only_what_rankveil_understands_stays(method: str) -> None:
     words = pa.array(["lo", "hi", "lo", "mid"]).dictionary_encode()
     ordered = pa.DictionaryArray.from_arrays(words.indices, pa.array(["lo", "hi", "mid"]), ordered=True)
-    number = pa.field("n", pa.int64(), nullable=False, metadata={"unit": "EUR"})
-    schema = pa.schema([pa.field("w", ordered.type, metadata={"levels": "lo;hi;mid"}), number], metadata={"from": "a"})
-    given = pa.Table.from_arrays([ordered, pa.array([1, 2, 3, 4])], schema=schema)
-    assert rv.mask(given, method).data.schema.equals(schema, check_metadata=True)
+    labelled = metadata.write(pa.field("n", pa.int64(), nullable=False), Described(label="Income in EUR"))
+    own = pa.schema([pa.field("w", ordered.type, metadata={"ARROW:extension:name": "levels"}), labelled])
+    own = metadata.write_table(own, DescribedTable(label="Survey"))
+    given = pa.Table.from_arrays([ordered, pa.array([1, 2, 3, 4])], schema=own)
+    told = rv.mask(given, method)
+    assert told.data.schema.equals(own, check_metadata=True)
+    assert not any("left out" in note for note in told.notes)
     noisy = rv.mask(given, "additive_noise", columns=["n"]).data
     assert noisy.schema.field("n").type == pa.float64()
+
+    secret = {"PANDAS_ATTRS": '{"by": "Zorblax"}', "lineage": "Zorblax", **given.schema.metadata}
+    noted = pa.schema([field.with_metadata({"comment": "Zorblax", **field.metadata}) for field in own], secret)
+    made = rv.mask(given.cast(noted), method)
+    assert made.data.schema.equals(own, check_metadata=True)
+    [note] = [note for note in made.notes if "left out" in note]
+    assert "(PANDAS_ATTRS, lineage, comment)" in note
+    assert "Zorblax" not in note + made.manifest.to_json()
+
+
+@pytest.mark.parametrize("method", ["permute", "identity"])
+def test_what_is_attached_to_a_pandas_table_is_left_out_and_said(method: str) -> None:
+    data = pd.DataFrame({"A": [1.0, 2.0, 3.0]})
+    data.attrs["by"] = "Zorblax"
+    made = rv.mask(data, method)
+    assert made.data.attrs == {}
+    assert data.attrs == {"by": "Zorblax"}
+    assert any("(by) is left out" in note for note in made.notes)
+
+
+def test_whole_numbers_beyond_the_exact_ones_that_are_masked_need_not_fit_the_new_type() -> None:
+    data = pa.table({"A": pa.array([2**64 - 1, 5, 7], pa.uint64())})
+    made = rv.mask(data, "additive_noise", seed=1, schema=rv.Schema(kinds={"A": "numeric"})).data
+    assert made["A"].type == pa.float64()
+
+
+def test_fixed_decimals_with_masked_values_near_the_largest_number_become_floating_ones() -> None:
+    data = pa.table({"A": pa.array([Decimal("1.25"), Decimal("2.50")], pa.decimal128(10, 2))})
+    made = rv.mask(data, "multiplicative_noise", beta=1e307, seed=1).data
+    assert made["A"].type == pa.float64()
+
+
+def test_a_column_without_a_type_stays_as_it_is() -> None:
+    data = pa.table({"A": pa.nulls(2), "B": [1.0, 2.0]})
+    assert rv.mask(data, "identity", schema=rv.Schema(roles={"A": "quasi-identifier"})).data.equals(data)
+
+
+def test_decimals_and_durations_of_polars_as_labels() -> None:
+    money = pl.Series([Decimal("1.25"), Decimal("2.50")] * 3, dtype=pl.Decimal(10, 2))
+    longs = pl.Series([datetime.timedelta(days=day) for day in range(5)] + [None])
+    data = pl.DataFrame({"A": money, "B": longs})
+    made = rv.mask(data, "pram", p=0.0, columns=["A"], seed=1, schema=rv.Schema(kinds={"A": "ordinal"})).data
+    assert made.equals(data)
+    names = rv.mask(data, "pseudonymise", columns=["B"], seed=1).data["B"]
+    assert names.dtype == pl.String
+    assert names.n_unique() == 6
+    assert names[5] is None

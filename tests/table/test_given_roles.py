@@ -30,6 +30,7 @@ def test_weights_are_numbers(values: Any) -> None:
         ([0.0, 0.0], "column W: all weights are 0, so no record counts"),
         (["heavy", "light"], "column W: a weight is a number; give the column another role"),
         (["2024-01-31", "2024-02-01"], "column W: a weight is a number; give the column another role"),
+        ([1.0, 1e306, 2.0], "column W: a too large weight (row 2); a weight is at most 1e+100"),
         ([1.0, np.inf], "column W: infinite values (row 2); remove or declare them missing"),
     ],
 )
@@ -84,3 +85,28 @@ def test_a_hierarchy_declares_the_kind_of_its_column() -> None:
     seen = rv.inspect(data, schema=schema)
     assert (seen["TOWN"].kind, seen["TOWN"].kind_given) == ("nominal", True)
     assert (seen["OTHER"].kind, seen["OTHER"].kind_given) == ("nominal", False)
+
+
+@pytest.mark.parametrize("role", ["weight", "identifier", "group"])
+def test_a_role_of_a_column_that_the_release_dropped_is_not_held_against_it(role: str) -> None:
+    original = pa.table({"A": [1.0, 2.0, 3.0, 4.0], "W": [1.0, 2.0, 1.0, 2.0]})
+    masked, schema = original.select(["A"]), rv.Schema(roles={"W": role})
+    made = rv.audit(original, masked, measures=["permutation_level"], schema=schema)
+    assert made["permutation_level"] == 0
+    assert rv.reverse_map(original, masked, schema=schema).equals(masked)
+
+
+def test_a_wrong_weight_of_the_release_says_so() -> None:
+    original = pa.table({"A": [1.0, 2.0], "W": [1.0, 1.0]})
+    masked = original.set_column(1, "W", [[1.0, -1.0]])
+    with pytest.raises(rv.TableError, match=r"masked table, column W: a negative weight \(row 2\)"):
+        rv.audit(original, masked, schema=rv.Schema(roles={"W": "weight"}))
+
+
+@pytest.mark.parametrize("role", ["quasi-identifier", "confidential"])
+def test_a_column_of_missing_labels_is_not_compared_whatever_its_role(role: str) -> None:
+    empty = pa.table({"A": [1.0, 2.0, 3.0], "L": ["", "", ""]})
+    schema = rv.Schema(roles={"L": role})
+    assert rv.audit(empty, empty, measures=["permutation_level"], schema=schema).attributes == ("A",)
+    with pytest.raises(rv.TableError, match="column L: all its cells are missing; leave it out"):
+        rv.audit(empty, empty, columns=["A", "L"], schema=schema)

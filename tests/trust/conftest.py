@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import datetime
 import decimal
-from collections.abc import Callable, Sequence
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import strategies as st
+
+from rankveil import files
+from rankveil.catalogue import Method, Parameter
+from rankveil.plans import Plan, Step
 
 NAMES = [
     *"ABCDE", "INCOME", "age", "id", "Weight", "household", "", " ", "a,b", 'say "x"', "two\nlines", "tab\there",
@@ -25,6 +35,8 @@ LABELS = [
     "\U0001f9ff", "'", '"', ",", ";", "=cmd|' /C calc'!A0", "+1", "@SUM(A1)", "\tx", "\r", "\n",
     "<script>alert(1)</script>", "y" * 500,
 ]  # fmt: skip
+
+WORDS = ["low", "0", "1.5", "2024-02-29", "", "[1,2)", "nothing such", "nan"]
 
 MAGNITUDES = [1e-300, 1e-12, 1.0, 1e3, 1e12, 1e300]
 
@@ -71,8 +83,7 @@ def _column(n: int) -> st.SearchStrategy[pa.Array]:
     long = datetime.timedelta(days=100_000)
     labels = st.one_of(st.sampled_from(LABELS), st.text(max_size=5))
     return st.one_of(
-        _numbers(n),
-        _numbers(n),
+        *[_numbers(n)] * 6,
         of(real, pa.float64()),
         of(st.floats(), pa.float64()),
         of(whole, pa.int64()),
@@ -102,14 +113,16 @@ def _column(n: int) -> st.SearchStrategy[pa.Array]:
 @st.composite
 def _tables(draw: st.DrawFn, *, most: int = 40, wide: bool = True, plain_names: bool = False) -> pa.Table:
     """A table of up to so many rows, rarely of 500 columns; names may be odd, empty or given twice."""
-    n = draw(st.one_of(st.integers(0, 3), st.integers(4, most), st.integers(4, most)))
+    n = draw(st.sampled_from([0, *(1, 2, 3) * 2, *range(4, most + 1)]))
     if wide and draw(st.integers(0, 19)) == 0:
         columns: Sequence[pa.Array] = draw(st.lists(_column(n), min_size=1, max_size=4))
         return pa.table([columns[j % len(columns)] for j in range(500)], names=[f"V{j}" for j in range(500)])
     columns = draw(st.lists(_column(n), min_size=0 if draw(st.integers(0, 19)) == 0 else 1, max_size=6))
     if plain_names or draw(st.booleans()):
         return pa.table(columns, names=[f"V{j}" for j in range(len(columns))])
-    return pa.table(columns, names=[draw(st.sampled_from(NAMES)) for _ in columns])
+    once = draw(st.integers(0, 9)) > 0
+    names = st.lists(st.sampled_from(NAMES), min_size=len(columns), max_size=len(columns), unique=once)
+    return pa.table(columns, names=draw(names))
 
 
 @st.composite
@@ -138,10 +151,68 @@ def _released(draw: st.DrawFn, table: pa.Table) -> pa.Table:
     return table.select([])
 
 
+def _value_of(parameter: Parameter, names: list[str]) -> st.SearchStrategy[Any]:
+    """A value that the signature allows, whether or not it fits a table of these columns."""
+    none = [st.none()] if parameter.optional else []
+    if parameter.choices:
+        return st.one_of(*none, st.sampled_from(parameter.choices))
+    if parameter.type is bool:
+        return st.one_of(*none, st.booleans())
+    words = st.sampled_from([*WORDS, *names])
+    if parameter.type is tuple:
+        return st.one_of(*none, st.lists(words, max_size=3).map(tuple))
+    if parameter.type is str:
+        return st.one_of(*none, words)
+    return st.one_of(*none, _numbers_in(parameter), *([st.sampled_from(["2024-02-29", "11:34"])] * parameter.dated))
+
+
+def _numbers_in(parameter: Parameter) -> st.SearchStrategy[Any]:
+    """Small numbers within the range, both its ends, and numbers as large as there are."""
+    low, high = (parameter.range.low, parameter.range.high) if parameter.range else (-math.inf, math.inf)
+    above = parameter.range is not None and parameter.range.above
+    largest = 2.0**62 if parameter.type is int else 1e308
+    low, high = max(low, -largest), min(high, largest)
+    if parameter.type is int:
+        first, last = math.ceil(low) + (above and low == math.ceil(low)), math.floor(high)
+        near = max(first, min(0, last))
+        return st.one_of(st.integers(near, min(near + 12, last)), st.integers(first, last), st.just(last))
+    ends = st.sampled_from([high, float(np.nextafter(low, math.inf)) if above else low])
+    near = max(low, min(0.0, high))
+    usual = st.floats(near, min(near + 10.0, high), exclude_min=above and near == low)
+    return st.one_of(usual, usual, st.floats(low, high, exclude_min=above), ends)
+
+
+@st.composite
+def _plans(draw: st.DrawFn, method: Method, names: list[str]) -> Plan:
+    """The method with drawn parameters, some of them for one column; a post-step after noise or alone."""
+    drawn = {
+        name: draw(_value_of(parameter, names))
+        for name, parameter in method.parameters.items()
+        if parameter.required or draw(st.booleans())
+    }
+    own: dict[str, dict[str, Any]] = {}
+    if names and drawn and draw(st.integers(0, 5)) == 5:
+        name = draw(st.sampled_from(sorted(drawn)))
+        own = {draw(st.sampled_from(names)): {name: draw(_value_of(method.parameters[name], names))}}
+    columns = draw(
+        st.one_of(st.none(), st.none(), st.lists(st.sampled_from(names or ["A"]), min_size=1, max_size=3, unique=True))
+    )
+    step = Step(method.id, drawn, own, columns)
+    if method.post and draw(st.integers(0, 3)):
+        return Plan((Step("additive_noise", {"alpha": 0.5}), step))
+    return Plan((step,))
+
+
 @pytest.fixture(scope="session")
 def tables() -> Callable[..., st.SearchStrategy[pa.Table]]:
     """Tables of every kind: `tables(most=40, wide=True, plain_names=False)`."""
     return _tables
+
+
+@pytest.fixture(scope="session")
+def plans() -> Callable[[Method, list[str]], st.SearchStrategy[Plan]]:
+    """A method with parameters within their ranges, for a table of these columns: `plans(method, names)`."""
+    return _plans
 
 
 @pytest.fixture(scope="session")
@@ -161,3 +232,173 @@ def content() -> Callable[[pa.Table], bytes]:
         return sink.getvalue().to_pybytes()
 
     return of
+
+
+FORKING = """
+import gc, json, os, resource, select, signal, sys, time
+from rankveil.cli import main
+
+DEEDS = {"open", "os.rename", "os.remove", "os.link", "os.chmod", "os.truncate", "sqlite3.connect"}
+left = [0]
+
+def struck(what, folder):
+    if what == "vanish":
+        os.rename(folder, folder + "-away")
+    else:
+        os.kill(os.getpid(), getattr(signal, what))
+
+def strike_at(deed, what, folder):
+    # before the given deed that writes in the folder
+    left[0] = deed
+
+    def look(event, args):
+        if event not in DEEDS or not any(isinstance(arg, int) or str(arg).startswith(folder) for arg in args[:2]):
+            return
+        if event == "open" and not args[2] & (os.O_WRONLY | os.O_RDWR):
+            return
+        left[0] -= 1
+        if left[0] == 0:
+            struck(what, folder)
+
+    sys.addaudithook(look)
+
+def remove_at(time, path):
+    # before a file is opened, or something looks into its folder, for the given time
+    left, folder = [time], os.path.dirname(os.path.abspath(path))
+
+    def look(event, args):
+        opened = event in ("open", "sqlite3.connect") and path in str(args[0])
+        if opened or (event in ("os.listdir", "os.scandir") and os.path.abspath(args[0] or ".") == folder):
+            left[0] -= 1
+            if left[0] == 0:
+                os.unlink(path)
+
+    sys.addaudithook(look)
+
+def limit(size=None, space=None, user=None, removed=None):
+    if size is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+    if space is not None:
+        with open("/proc/self/statm") as file:
+            space += int(file.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (space, space))
+    if user is not None:
+        os.setgroups([])
+        os.setgid(user)
+        os.setuid(user)
+    if removed is not None:
+        remove_at(*removed)
+
+def work(argv, folder, deed, what, limits):
+    os.chdir(folder)
+    sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", buffering=1, closefd=False)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    limit(**limits)
+    if deed:
+        strike_at(deed, what, folder)
+    code = 99
+    try:
+        code = main(argv)
+        sys.stdout.flush()
+        if deed > left[0] > 0:
+            print("deeds:", deed - left[0], file=sys.stderr)
+    finally:
+        os._exit(code)
+
+def followed(child, streams, after):
+    # what a process says, which is killed after a while
+    said, end = {stream: b"" for stream in streams}, None if after is None else time.perf_counter() + after
+    while streams:
+        ready = select.select(streams, [], [], None if end is None else max(end - time.perf_counter(), 0))[0]
+        if not ready:
+            os.kill(child, signal.SIGKILL)
+            end = None
+        for stream in ready:
+            part = os.read(stream, 1 << 16)
+            said[stream] += part
+            if not part:
+                streams.remove(stream)
+                os.close(stream)
+    return [part.decode() for part in said.values()]
+
+for argv, folder in json.loads(sys.argv[1]):
+    os.chdir(folder)
+    sys.stdout, kept = open(os.devnull, "w"), sys.stdout
+    main(argv)
+    sys.stdout = kept
+gc.freeze()  # so that children do not copy everything
+for line in sys.stdin:
+    argv, folder, after, deed, what, limits = json.loads(line)
+    begun = time.perf_counter()
+    pipes = [os.pipe(), os.pipe()]
+    child = os.fork()
+    if not child:
+        for number, (_, end) in enumerate(pipes, start=1):
+            os.dup2(end, number)
+        work(argv, folder, deed, what, limits)
+    for _, end in pipes:
+        os.close(end)
+    said = followed(child, [start for start, _ in pipes], after)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    print(json.dumps([status, time.perf_counter() - begun, *said]), flush=True)
+"""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended: its exit code (-9: killed), its seconds, and what it said."""
+
+    code: int
+    seconds: float
+    out: str
+    err: str
+
+
+class Commands:
+    """Commands in processes of their own, which have imported everything before they begin; something befalls them."""
+
+    def __init__(self, folder: Path, *warm: list[str]) -> None:
+        begin = json.dumps([(argv, str(folder)) for argv in warm])
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", FORKING, begin], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def run(
+        self,
+        folder: Path,
+        *argv: str | Path,
+        after: float | None = None,
+        deed: int = 0,
+        what: str = "SIGKILL",
+        **limits: Any,
+    ) -> Ended:
+        """Run a command in a folder, to be killed `after` seconds, or struck by `what` before a `deed` in the folder.
+
+        `what` is a signal, or vanish: the folder gets another name. Limits are the `size` of files in bytes, the
+        `space` in memory beside what is used, another `user`, and a file to be `removed` when it is opened next.
+        """
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        asked = [list(map(str, argv)), str(folder), after, deed, what, limits]
+        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.flush()
+        return Ended(*json.loads(self._process.stdout.readline()))
+
+    def stop(self) -> None:
+        self._process.communicate(timeout=60)
+
+
+@pytest.fixture(scope="session")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
+    """Commands that something befalls: a kill, a full disk, a folder that vanishes."""
+    folder = tmp_path_factory.mktemp("commands")
+    rng = np.random.default_rng(0)
+    table = pa.table({"A": rng.integers(0, 99, 50), "B": rng.random(50), "C": rng.random(50)})
+    files.save(table, folder / "a.csv")
+    outs = ["b.csv", "b.parquet", "b.xlsx", "sqlite:///b.db?table=b"]
+    masks = [["mask", "a.csv", "-o", out, "--method", "rank_swap", "--json"] for out in outs]
+    compare = ["compare", "a.csv", "--methods", "rank_swap,additive_noise", "--at", "risk=0.3", "--workers", "1"]
+    others = [[verb, "a.csv", "b.csv", "--json"] for verb in ("audit", "attack", "certify")]
+    made = Commands(folder, *masks, *others, [*compare, "--json", "--utility", "um", "--replicates", "2"])
+    yield made
+    made.stop()

@@ -127,13 +127,13 @@ def test_words_go_through_every_page(released: tuple[Any, str, str]) -> None:
     manifest = user.get(f"/runs/{run}/files/manifest.json").json()
     ranked = {column["name"]: column.get("ranked_by", "") for column in manifest["columns"]}
     assert ranked["TOWN"] == "marginality by the hierarchy region.csv"
-    audit = user.ask(f"/data/{id}/audit", {"release": f"run:{run}", "fail_if": "k_anonymity<2"})
+    audit = user.do(f"/data/{id}/audit", {"release": f"run:{run}", "fail_if": "k_anonymity<2"})
     found = user.get(f"/runs/{audit}/files/audit.json").json()
     assert found["rankings"]["TOWN"] == "marginality by the hierarchy region.csv"
     assert found["measures"]["k_anonymity"]["details"]["quasi_identifiers"] == ["TOWN"]
-    attack = user.ask(f"/data/{id}/attack", {"release": f"run:{run}", "draws": "200"})
+    attack = user.do(f"/data/{id}/attack", {"release": f"run:{run}", "draws": "200"})
     assert set(user.get(f"/runs/{attack}/files/attack.json").json()["attributes"]) == set(content["changed"])
-    compare = user.ask(
+    compare = user.do(
         f"/data/{id}/compare",
         {"methods": ["mdav", "pram"], "utility": "total_variation", "replicates": "1", "points": "3"},
     )

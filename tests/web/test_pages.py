@@ -134,7 +134,11 @@ def test_every_method_of_the_catalogue_has_a_form(settled: Any, method: str) -> 
         assert parameter.text.split("'")[0] in text
         for choice in parameter.choices:
             assert choice in text
-    assert f'value="{method}"' in user.get(f"/data/{id}/mask").text
+
+
+def test_every_method_of_the_catalogue_can_be_chosen(settled: Any) -> None:
+    text = settled.user.get(f"/data/{settled.table}/mask").text
+    assert [method for method in catalogue.methods() if f'value="{method}"' not in text] == []
 
 
 def test_the_plan_grows_step_by_step_and_is_undone(user: Any) -> None:
@@ -256,7 +260,11 @@ def test_a_plan_is_loaded_from_a_file(user: Any, form: str) -> None:
     [
         ("p.toml", "x = ", "p.toml: the plan is not TOML: "),
         ("p.json", "{", "p.json: the plan is not JSON: "),
-        ("p.json", "[" * 100_000, "p.json: is no plan but something nested far deeper"),
+        ("p.json", "[" * 100_000, "p.json: the plan is not JSON: it is nested too deeply"),
+        ("p.toml", "a = " + "[" * 100_000, "p.toml: the plan is not TOML: it is nested too deeply"),
+        ("p.toml", "a = " + "9" * 5000, "p.toml: the plan is not TOML: Exceeds the limit"),
+        ("p.json", "9" * 5000, "p.json: the plan is not JSON: Exceeds the limit"),
+        ("p.json", '{"steps": [{"method": "\\ud800"}]}', "p.json: the plan is not JSON: 'utf-8' codec can't encode"),
         ("p.toml", "a = 1", "p.toml: this is not a plan: "),
         ("p.toml", b"\xff\xfe", "p.toml: is not UTF-8 text"),
         ("p.toml", Plan.of("mdav", k=50).to_toml(), "k = 50 is larger than the number of records, 20"),

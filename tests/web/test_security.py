@@ -168,7 +168,7 @@ def test_a_link_out_of_the_workspace_is_not_followed(user: Any, tmp_path: Path) 
     assert user.told("/data", {"picked": "../../outside.csv"}) == "there is no such file in the inbox"
     id = user.example()
     user.post(f"/data/{id}/mask/step", {"method": "rank_swap"})
-    run = user.ask(f"/data/{id}/mask")
+    run = user.do(f"/data/{id}/mask")
     masked = user.bench.workspace.root / "runs" / run / "masked.csv"
     masked.unlink()
     os.symlink(outside, masked)

@@ -21,6 +21,8 @@ ELSEWHERE = (
     "X: a comparison that was stopped left its state here",  # a run always goes on from its own state
     "X: the same job was stopped and left its work here",  # jobs in parts are begun by the command alone
     "X; what was done is kept in X: the same command",
+    "X, and a spreadsheet would run them",  # the workbench keeps them, and a note says so
+    "cluster X: X at least X and X may be used",
     "cluster X: name a scratch folder that all its workers see",  # the workbench works on its own machine
 )
 """How the sentences begin that no page can show."""

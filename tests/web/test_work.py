@@ -28,10 +28,10 @@ LONG = MAP | {"methods": ["mdav", "rank_swap", "additive_noise", "resample"], "p
 def test_a_release_is_masked_audited_attacked_and_certified(user: Any) -> None:
     id = user.example()
     user.post(f"/data/{id}/mask/step", {"method": "rank_swap", "p-p": "50"})
-    run = user.ask(f"/data/{id}/mask")
+    run = user.ask(f"/data/{id}/mask")  # in a process of its own, as people have it
     chosen = {"release": f"run:{run}"}
 
-    audit = user.ask(f"/data/{id}/audit", chosen | {"measures": ["cm2", "um"], "fail_if": "cm2>1, um<0"})
+    audit = user.do(f"/data/{id}/audit", chosen | {"measures": ["cm2", "um"], "fail_if": "cm2>1, um<0"})
     text = user.get(f"/runs/{audit}").text
     original = user.bench.opened(user.bench.source(id)).table
     masked = rv.Table(rv_load(user.bench.workspace.root / "runs" / run / "masked.csv"))
@@ -41,16 +41,16 @@ def test_a_release_is_masked_audited_attacked_and_certified(user: Any) -> None:
     assert "Every gate held." in text
     assert "--fail-if" in text
 
-    attack = user.ask(f"/data/{id}/attack", chosen | {"draws": "500", "subsets": "yes"})
+    attack = user.do(f"/data/{id}/attack", chosen | {"draws": "500", "subsets": "yes"})
     document = user.get(f"/runs/{attack}/files/attack.json").json()
     expected = rv.attack(original, masked, draws=500, subsets=True).to_dict()
     assert document["counts"] == expected["counts"]
     assert document["subsets"] == expected["subsets"]
     assert 'data-kind="match_distances"' in user.get(f"/runs/{attack}").text
 
-    certificate = user.ask(f"/runs/{run}/certify", {"d": "19", "diversity": "distinct"})
+    certificate = user.do(f"/runs/{run}/certify", {"d": "19", "diversity": "distinct"})
     assert "do NOT have the permuted privacy" in user.get(f"/runs/{certificate}").text
-    largest = user.ask(f"/runs/{run}/certify", {"diversity": "variance"})
+    largest = user.do(f"/runs/{run}/certify", {"diversity": "variance"})
     assert user.get(f"/runs/{largest}/files/certificate.json").json()["holds"] is True
     assert user.told(f"/runs/{run}/certify", {"d": "-1"}) == "the distance d must be a number from 0 to 1e+300, not -1"
 
@@ -92,7 +92,7 @@ def test_a_failure_is_one_sentence(settled: Any) -> None:
     user, id, run = settled.user, settled.table, settled.run
     assert user.do(f"/data/{id}/audit", {"release": f"run:{run}", "measures": ["um"], "target": "X1"})
     other = user.upload("short.csv", "X1,X2,X3\n1,2,3\n")
-    failed = user.ask(f"/data/{id}/attack", {"release": f"data:{other}", "draws": "10"}, end="failed")
+    failed = user.do(f"/data/{id}/attack", {"release": f"data:{other}", "draws": "10"}, end="failed")
     text = user.get(f"/runs/{failed}").text
     assert "the original has 20 records and the masked table 1" in text
     assert "Try again" in text
@@ -100,7 +100,7 @@ def test_a_failure_is_one_sentence(settled: Any) -> None:
 
 def test_a_comparison_fills_a_map_whose_places_can_be_taken(user: Any) -> None:
     id = user.example()
-    run = user.ask(f"/data/{id}/compare", MAP)
+    run = user.do(f"/data/{id}/compare", MAP)
     map_ = user.get(f"/runs/{run}/map").json()
     found = user.bench.runs.folder(user.bench.run(run)) / "places.json"
     known = json.loads(found.read_text())["places"]
@@ -119,7 +119,7 @@ def test_a_comparison_fills_a_map_whose_places_can_be_taken(user: Any) -> None:
 
 def test_a_comparison_at_equal_risk(user: Any) -> None:
     id = user.example()
-    run = user.ask(f"/data/{id}/compare", MAP | {"at": "risk", "value": "0.9", "risk": "rank_linkage"})
+    run = user.do(f"/data/{id}/compare", MAP | {"at": "risk", "value": "0.9", "risk": "rank_linkage"})
     assert "/take" in user.get(f"/runs/{run}").text
     document = user.get(f"/runs/{run}/files/compare.json").json()
     assert document["at"] == {"risk": 0.9}
@@ -129,11 +129,11 @@ def test_a_comparison_at_equal_risk(user: Any) -> None:
 def test_a_comparison_has_a_target_for_measures_that_ask_for_one(user: Any) -> None:
     id = user.example()
     asked = MAP | {"methods": ["rank_swap"], "replicates": "1", "utility": ["ci_overlap"]}
-    run = user.ask(f"/data/{id}/compare", asked | {"target": "X3"})
+    run = user.do(f"/data/{id}/compare", asked | {"target": "X3"})
     [method] = user.get(f"/runs/{run}/files/compare.json").json()["methods"]
     assert any("ci_overlap" in place["utility"] for place in method["points"])
     assert '<span class="word">--target</span> <span class="word">X3</span>' in user.get(f"/runs/{run}").text
-    without = user.ask(f"/data/{id}/compare", asked)
+    without = user.do(f"/data/{id}/compare", asked)
     [method] = user.get(f"/runs/{without}/files/compare.json").json()["methods"]
     assert not any("ci_overlap" in place["utility"] for place in method["points"])
 
@@ -199,7 +199,7 @@ def test_what_waits_is_cancelled_without_having_begun(user: Any) -> None:
 def test_a_stopped_server_interrupts_and_the_next_one_goes_on(enter: Any, tmp_path: Path) -> None:
     user = enter(tmp_path / "w")
     id = user.example()
-    done = user.ask(f"/data/{id}/compare", MAP)
+    done = user.do(f"/data/{id}/compare", MAP)
     run = user.post(f"/data/{id}/compare", MAP | {"points": "10", "replicates": "8"}).headers["location"]
     while user.wait(run.rpartition("/")[2], "running")["done"] < 3:
         time.sleep(0.02)

@@ -19,7 +19,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the number returned is the exit code.
 
     0 done, 1 a check failed, 2 bad input, 3 a mistake of rankveil itself, 130 stopped by the keyboard, 141 nobody
-    reads standard output any more.
+    reads standard output any more, 143 stopped by SIGTERM.
     """
     return failures.ended(_of_this_process) if argv is None else failures.guarded(_run, list(argv))
 

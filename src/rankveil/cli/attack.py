@@ -21,6 +21,7 @@ from rankveil.cli.options import (
     report_told,
 )
 from rankveil.cli.progress import watching
+from rankveil.cli.room import SMALLER, check_job
 from rankveil.errors import ParameterError, RankveilError, row_listing
 
 EXAMPLE = "rankveil attack rankveil-demo/original.csv rankveil-demo/masked.csv --report attack.html"
@@ -69,6 +70,7 @@ def attack(
             made.notes[:0] = place.notes
         else:
             both = open_pair(original, masked, reading, matching)
+            check_job("attack", *both.tables, columns=reading.chosen, remedy=SMALLER)
             made = rv.attack(
                 both.original,
                 both.masked,
@@ -94,7 +96,8 @@ def _read_links(path: str) -> list[tuple[int, int]]:
     import numpy as np
 
     from rankveil import files
-    from rankveil.table import Table, require_columns
+    from rankveil.schema import require_columns
+    from rankveil.table import Table
 
     table = Table(files.load(path).data)
     try:

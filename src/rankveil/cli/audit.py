@@ -10,6 +10,7 @@ from rankveil.cli import addresses, output, words
 from rankveil.cli.clustering import Clustering, Subjects, kept_when_stopped, place_of
 from rankveil.cli.options import AsJson, Matching, Original, Public, Reading, Report, report_told
 from rankveil.cli.progress import watching
+from rankveil.cli.room import SMALLER, check_job
 from rankveil.errors import ParameterError
 
 EXAMPLE = (
@@ -101,6 +102,8 @@ def audit(
                 if several
                 else open_pair(original, masked[0], reading, matching)
             )
+            what = "measure" if asked["measures"] else "measure all"
+            check_job(what, *both.tables, columns=reading.chosen, remedy=f"fewer --measures, or {SMALLER}")
             made = rv.audit(both.original, both.masked, progress=progress, **asked, **use, **both.matching)
             made.notes[:0] = [*place.notes, *both.notes]
         if report is not None:

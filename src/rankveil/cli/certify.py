@@ -9,6 +9,7 @@ import typer
 from rankveil.cli import output, words
 from rankveil.cli.options import AsJson, Masked, Matching, Original, Reading
 from rankveil.cli.progress import watching
+from rankveil.cli.room import check_job
 from rankveil.errors import ParameterError, listing, suggestion
 
 EXAMPLE = (
@@ -62,6 +63,7 @@ def certify(
     wanted: dict[str, Any] = {"d": words.numbers(d, option="--d"), "v": words.numbers(v, option="--v")}
     with watching("certifying", quiet=as_json):
         both = open_pair(original, masked, reading, matching)
+        check_job("certify", *both.tables, columns=reading.chosen, remedy="fewer --columns")
         made = rv.certify(both.original, both.masked, diversity=diversity, f=f, **wanted, **both.matching)  # type: ignore[arg-type]
         made.notes[:0] = both.notes
         content = made.to_dict()

@@ -89,6 +89,10 @@ def place_of(
     from rankveil.partitions.places import exists
 
     clustering.check()
+    if clustering.cluster is not None and matching.secret is not None:
+        raise ParameterError(
+            "--secret is for tables in memory: name a key column with --key instead, or leave out --cluster"
+        )
     how: dict[str, Any] = {
         **use,
         "columns": reading.chosen,
@@ -106,7 +110,7 @@ def place_of(
         return Place(None, {}, notes)
     assert isinstance(cluster, str)
     by_rows = matching.key is None and not matching.no_mapping
-    if by_rows and exists(masked[0]) and not corresponds(masked[0], _records(masked[0]), notes):
+    if by_rows and exists(masked[0]) and not corresponds(masked[0], _records(masked[0]), notes, in_parts=True):
         how["mapping"] = False
     how |= {"scratch": clustering.scratch, "memory": clustering.memory, "resume": clustering.resume}
     return Place(cluster, how, notes)

@@ -12,6 +12,7 @@ from rankveil.cli.clustering import OnCluster
 from rankveil.cli.failures import Stopped
 from rankveil.cli.options import AsJson, Draws, Original, Public, Reading, Report, draws_given, report_told
 from rankveil.cli.progress import watching
+from rankveil.cli.room import check_job
 from rankveil.errors import ClusterError, ParameterError
 
 EXAMPLE = (
@@ -80,6 +81,7 @@ def compare(
     """
     import rankveil as rv
     from rankveil.cli.tables import check_outputs, open_table
+    from rankveil.execute import cores
 
     state = state or _state_of(original)
     outputs = {"report": report, "plan": write_plan, "state": state}
@@ -109,6 +111,9 @@ def compare(
     chosen = _pick(pick, named, parameters, reading.chosen)
     with watching("comparing", quiet=as_json) as progress:
         opened = open_table(original, reading)
+        if on.cluster is None:
+            remedy = "fewer --columns, --workers 1, or --cluster with workers elsewhere"
+            check_job("compare", opened.table, columns=reading.chosen, copies=workers or cores(), remedy=remedy)
         try:
             made = rv.compare(
                 opened.table,
@@ -157,8 +162,10 @@ def _state_of(original: str) -> str:
     """Where finished work is kept unless a person says otherwise: in this folder, named after the table."""
     from rankveil import files
     from rankveil.files import registry
+    from rankveil.partitions import places
 
-    registry.reader(original)  # before its name is used: an address that nothing reads may hold a password
+    if not places.is_address(original):
+        registry.reader(original)  # before its name is used: an address that nothing reads may hold a password
     return f"{os.path.basename(os.path.normpath(files.companion(original)))}.compare-state"
 
 

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import _thread
 import errno
 import os
 import re
 import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
 from rankveil.cli.addresses import hidden, hidden_word
-from rankveil.errors import RankveilError, suggestion
+from rankveil.errors import RankveilError, listing, one_line, suggestion
+from rankveil.files.atomic import noting
 
-BAD_INPUT, MISTAKE, STOPPED, NOBODY_READS = 2, 3, 130, 141
+BAD_INPUT, MISTAKE, STOPPED, NOBODY_READS, TERMINATED = 2, 3, 130, 141, 143
+
+_TOO_LITTLE = "there is not enough memory for this; try fewer columns or records"
+_LITTLE = 2**28
+"""Bytes of free memory with which libraries may fail to load."""
+
+_AGAIN = 0.05
+"""Seconds after which a Ctrl-C that was lost is pressed again."""
 
 _SECRET_LIKE = re.compile(r"(?:0[xX])?[0-9a-fA-F]{16,}")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class Stopped(Exception):
@@ -31,6 +40,11 @@ def debugging() -> bool:
 
 def guarded(run: Callable[[list[str]], int], argv: list[str]) -> int:
     """Run a command; every way it can end becomes an exit code, and what went wrong one sentence."""
+    with noting() as written:
+        return _guarded(run, argv, written)
+
+
+def _guarded(run: Callable[[list[str]], int], argv: list[str], written: Sequence[str]) -> int:
     try:
         code = run(argv)
         sys.stdout.flush()
@@ -39,54 +53,93 @@ def guarded(run: Callable[[list[str]], int], argv: list[str]) -> int:
     except Stopped as stop:
         return _told(str(stop), STOPPED)
     except KeyboardInterrupt:
-        return _told("stopped; nothing was written", STOPPED)
+        return _told(_stopped(written), STOPPED)
     except SystemExit:  # the library that reads the options ends so when nobody reads standard output
         return _nobody_reads()
     except OSError as error:
         if error.errno == errno.EPIPE:
             return _nobody_reads()
+        if error.errno == errno.ENOMEM or (error.errno is None and _memory_is_short()):
+            return _told(_TOO_LITTLE, BAD_INPUT, error)
         where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
         return _told(where + _lower(error.strerror or "the system refused"), BAD_INPUT, error)
     except MemoryError as error:
-        return _told("there is not enough memory for this; try fewer columns or records", BAD_INPUT, error)
+        return _told(_TOO_LITTLE, BAD_INPUT, error)
     except Exception as error:
         if hasattr(error, "format_message"):  # the options themselves are wrong
             return _told(_usage(error, argv), BAD_INPUT)
+        if isinstance(error, ImportError | RuntimeError) and _memory_is_short():
+            return _told(_TOO_LITTLE, BAD_INPUT, error)
         return _told(_mistake(error), MISTAKE, error)
     if code == STOPPED:
-        return _told("stopped; nothing was written", STOPPED)
+        return _told(_stopped(written), STOPPED)
     return code
 
 
+def _memory_is_short() -> bool:
+    """Whether a library that could not be loaded, or a thread that could not begin, may have lacked memory."""
+    from rankveil.cluster import memory
+
+    with suppress(MemoryError):
+        return memory.available() < _LITTLE
+    return True
+
+
+def _stopped(written: Sequence[str]) -> str:
+    """What a stopped command left behind: files that were whole before it was stopped stay."""
+    return f"stopped; {'nothing' if not written else listing(written, most=10)} was written"
+
+
 def ended(run: Callable[[], int]) -> int:
-    """The exit code of a process that does this and ends: once it is known, no Ctrl-C changes it."""
-    code = STOPPED
+    """The exit code of a process that does this and ends: once it is known, no Ctrl-C changes it.
+
+    SIGTERM, by which a system such as SLURM ends a job, is like Ctrl-C but for the exit code.
+    """
+    code, ended_by = STOPPED, list[int]()
+
+    def terminate(number: int, _: object) -> None:
+        ended_by.append(number)
+        if len(ended_by) == 1:  # further ones would only disturb the cleaning up
+            raise KeyboardInterrupt
+
+    with suppress(ValueError):  # not the main thread: whoever started it decides
+        if signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN:
+            signal.signal(signal.SIGTERM, terminate)
+    sys.unraisablehook = _Unheard(sys.unraisablehook)
     try:
         try:
             code = run()
         finally:
-            _ignore_the_keyboard()
+            _ignore_signals()
     except KeyboardInterrupt:  # while an earlier one was being told, or just after the work was done
-        _ignore_the_keyboard()
-    return code
+        _ignore_signals()
+    return TERMINATED if code == STOPPED and ended_by else code
 
 
-def _ignore_the_keyboard() -> None:
+class _Unheard:
+    """Ctrl-C is lost on code that cannot fail, such as what cleans up after an object: there it is pressed again."""
+
+    def __init__(self, before: Callable[[Any], object]) -> None:
+        self._before = before
+
+    def __call__(self, lost: Any) -> None:
+        """What Python does with an error that nobody can catch."""
+        if not issubclass(lost.exc_type, KeyboardInterrupt):
+            self._before(lost)
+            return
+        later = threading.Timer(_AGAIN, _thread.interrupt_main)
+        later.daemon = True
+        later.start()
+
+
+def _ignore_signals() -> None:
     """From here on Ctrl-C does nothing: Python gives it back its deadly meaning before the process has ended."""
     with suppress(ValueError):  # not the main thread: whoever started it decides
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     # A Ctrl-C that passed through code made from a text (numba and scipy make such) is unhandled for `python -m`,
     # even when it was caught, and kills the process in the end; running another text clears that.
     exec("")
-
-
-def one_line(text: str) -> str:
-    """The text without anything that a terminal would obey.
-
-    >>> one_line("a column named A\\nB")
-    'a column named A\\\\nB'
-    """
-    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def _told(sentence: str, code: int, error: BaseException | None = None) -> int:

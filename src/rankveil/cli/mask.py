@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankveil.cli import output, words
+from rankveil.cli import addresses, output, words
 from rankveil.cli.clustering import Clustering, kept_when_stopped
 from rankveil.cli.options import AsJson, Reading
 from rankveil.cli.progress import watching
+from rankveil.cli.room import check_job
 from rankveil.errors import FileError, ParameterError, TableError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rankveil.cli.tables import Opened
     from rankveil.people.protector import Release
@@ -63,6 +65,14 @@ def mask(
     secret: Annotated[
         str | None, typer.Option("--secret", metavar="F", help="The private secret. [OUT.secret.json]")
     ] = None,
+    formulas: Annotated[
+        str,
+        typer.Option(
+            "--formulas",
+            metavar="WHAT",
+            help="Texts in a CSV that a spreadsheet would run: refuse, neutralise (an apostrophe before each) or keep.",
+        ),
+    ] = "refuse",
     reading: Reading,
     clustering: Clustering,
     as_json: AsJson = False,
@@ -71,23 +81,24 @@ def mask(
 
     Writes the release, the public manifest and the private secret, together or not at all.
     """
-    from rankveil import files
     from rankveil.cli.leaving import left_behind_notes
     from rankveil.cli.tables import check_outputs, open_table
+    from rankveil.files.formulas import check_choice
 
-    beside = files.companion(out)
-    manifest, secret = manifest or f"{beside}.manifest.json", secret or f"{beside}.secret.json"
+    check_choice(formulas)
+    place, notes = _place(file, out, clustering)
+    manifest, secret = _beside(out, manifest, secret)
     inputs = {"input": file, "plan": plan, "file of roles": reading.roles}
     inputs["seed file"] = None if seed_file == "-" else seed_file
-    check_outputs({"release": out, "manifest": manifest, "secret": secret}, inputs, table="release")
+    outputs = {"release": out, "manifest": manifest, "secret": secret}
+    check_outputs(outputs, inputs, table="release", otherwise={} if place is None else _in_folders(manifest))
     steps = _plan(method, given, then, plan, reading.chosen)
     chosen_seed = _seed(seed, seed_file)
     measures = words.items(publish, option="--publish")
 
-    place, notes = _place(file, out, clustering)
     if place is not None:
-        outputs = (out, manifest, secret)
-        release = _in_parts(file, steps, chosen_seed, measures, place, reading, clustering, as_json, outputs)
+        names = (out, manifest, secret)
+        release = _in_parts(file, steps, chosen_seed, measures, place, reading, clustering, as_json, names)
         notes += release.notes
     else:
         import rankveil as rv
@@ -96,12 +107,16 @@ def mask(
             opened = open_table(file, reading)
             if plan is not None:
                 _check_headings(plan, steps, opened.table.names)
+            chosen = [name for step in steps.steps for name in step.columns or ()]
+            remedy = "mask fewer --columns, or write the table as Parquet and use --cluster local"
+            check_job("mask", opened.table, columns=chosen or None, remedy=remedy)
             decimal = opened.table.decimal
             release = rv.mask(opened.table, steps, seed=chosen_seed, publish=measures, decimal=decimal)
             left_behind = left_behind_notes(release.data, out)
-            written = _write(release, opened, out=out, manifest=manifest, secret=secret)
+            written = _write(release, opened, out=out, manifest=manifest, secret=secret, formulas=formulas)
         notes += [*opened.notes, *release.notes, *left_behind, *written]
-    out = files.shown(out)
+    notes += _said_of_secrets(out, manifest, secret, seen=seed is not None)
+    out, manifest = addresses.hidden_word(out), addresses.hidden_word(manifest)
     if as_json:
         output.emit(
             {
@@ -125,17 +140,43 @@ def _place(file: str, out: str, clustering: Clustering) -> tuple[str | None, lis
     from importlib.util import find_spec
 
     from rankveil.cluster.masks import too_large
+    from rankveil.partitions import places
 
     clustering.check()
+    why = too_large(file, out) if clustering.cluster is None or places.is_address(out) else None
     if clustering.cluster is not None:
         return clustering.cluster, []
-    why = too_large(file, out)
+    if why is not None and places.is_address(out) and find_spec("distributed") is None:
+        raise ParameterError(f"{out}: {why}, for which Dask must be installed (pip install 'rankveil[cluster]')")
     if why is None or find_spec("distributed") is None:
         if clustering.resume:
             raise ParameterError("--resume takes up work in parts: say where, as with --cluster local")
         lacking = f"{why}; it was not masked in parts, as Dask is not installed (pip install 'rankveil[cluster]')"
         return None, [] if why is None else [lacking]
     return "local", [f"{why}: masked in parts by processes of this machine, as with --cluster local"]
+
+
+def _beside(out: str, manifest: str | None, secret: str | None) -> tuple[str, str]:
+    """Where manifest and secret go: beside the release, but the secret of one at an address stays in this folder."""
+    from rankveil import files
+    from rankveil.partitions import places
+
+    beside = private = files.companion(out)
+    if places.is_address(out):
+        beside = places.absolute(out)
+        private = beside.rpartition("/")[2]
+    return manifest or f"{beside}.manifest.json", secret or f"{private}.secret.json"
+
+
+def _in_folders(manifest: str) -> dict[str, Callable[[str], object]]:
+    """What is no file when a table is masked in parts, and what refuses a place for it."""
+    from rankveil.cluster.folders import check_target
+    from rankveil.partitions import places
+
+    found: dict[str, Callable[[str], object]] = {"release": check_target}
+    if places.is_address(manifest):
+        found["manifest"] = places.exists  # whether the address can be reached
+    return found
 
 
 def _in_parts(
@@ -152,6 +193,7 @@ def _in_parts(
     """Mask a table in parts and write the release with its manifest and its secret."""
     from rankveil import files
     from rankveil.cli.tables import declared_schema
+    from rankveil.partitions import places
     from rankveil.people.protector import masked_in_parts
 
     folder, manifest, secret = out
@@ -170,7 +212,10 @@ def _in_parts(
         files.Staged() as staged,
     ):
         staged.add(secret, lambda file: file.write(release.secret.to_json().encode("utf-8")), mode=0o600)
-        staged.add(manifest, lambda file: file.write(release.manifest.to_json().encode("utf-8")))
+        if places.is_address(manifest):
+            made.publish(manifest, release.manifest.to_json())
+        else:
+            staged.add(manifest, lambda file: file.write(release.manifest.to_json().encode("utf-8")))
         staged.join(made)
     return release
 
@@ -245,18 +290,40 @@ def _seed(seed: str | None, seed_file: str | None) -> Any:
     return Seed.of(digits)
 
 
-def _write(release: Release, opened: Opened, *, out: str, manifest: str, secret: str) -> tuple[str, ...]:
+def _said_of_secrets(out: str, manifest: str, secret: str, *, seen: bool) -> list[str]:
+    """What a person should do about the secret that lies with what is published, and about a seed that was seen."""
+    from rankveil.partitions.places import is_address
+
+    said = []
+    if is_address(out):
+        said.append(f"the secret stays on this machine: {os.path.abspath(secret)}")
+    published = [os.path.realpath(path) for path in (out, manifest)]  # an address is in no folder of this machine
+    if os.path.dirname(os.path.realpath(secret)) in (published[0], *map(os.path.dirname, published)):
+        said.append(
+            "the secret lies beside what you publish: keep it apart, for example with --secret private/secret.json"
+        )
+    if seen:
+        said.append(
+            "others on this machine can see a seed on the command line, and the shell remembers it: for a release, "
+            "give it with --seed-file"
+        )
+    return said
+
+
+def _write(release: Release, opened: Opened, *, out: str, manifest: str, secret: str, formulas: str) -> tuple[str, ...]:
     from rankveil import files
     from rankveil.cli.tables import with_types
     from rankveil.files import csv_text, registry
+    from rankveil.files.formulas import for_spreadsheets
 
     data, dialect = release.data, opened.dialect
     if dialect is not None and registry.ending_of(out) not in csv_text.ENDINGS:
         data, dialect = with_types(data, opened.table), None
+    data, notes = for_spreadsheets(data, out, formulas=formulas)
     with files.Staged() as staged:
         staged.add(secret, lambda file: file.write(release.secret.to_json().encode("utf-8")), mode=0o600)
         staged.add(manifest, lambda file: file.write(release.manifest.to_json().encode("utf-8")))
-        return files.add_table(staged, data, out, dialect=dialect)
+        return *notes, *files.add_table(staged, data, out, dialect=dialect)
 
 
 def _show(release: Release, *, out: str, manifest: str, secret: str, notes: list[str]) -> None:

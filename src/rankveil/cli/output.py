@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rankveil.cli.failures import one_line
+from rankveil.errors import one_line
 from rankveil.report.look import number as number
 
 _WIDE = 4000

@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rankveil.cli import addresses, words
 from rankveil.cli.options import Matching, Reading
+from rankveil.cli.room import check_file
 from rankveil.errors import FileError, PairError, ParameterError, RankveilError, TableError, suggestion
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from rankveil.columns import Cells
-    from rankveil.files import Dialect
+    from rankveil.files import Dialect, Loaded
     from rankveil.hierarchy import Hierarchy
-    from rankveil.table import Schema, Table
+    from rankveil.schema import Schema
+    from rankveil.table import Table
 
 T = TypeVar("T")
 
@@ -42,14 +44,18 @@ class Pairing:
     matching: dict[str, Any]
     notes: list[str]
 
+    @property
+    def tables(self) -> list[Table]:
+        """All tables, the original first."""
+        return [self.original, *(self.masked if isinstance(self.masked, list) else [self.masked])]
+
 
 def open_table(path: str, reading: Reading) -> Opened:
     """Read a file with what was declared of its columns."""
-    from rankveil import files
     from rankveil.table import Table
 
     schema = declared_schema(reading)
-    loaded = files.load(path, separator=reading.separator, decimal=reading.decimal, encoding=reading.encoding)
+    loaded = _loaded(path, reading)
     _load_pandas()
     table = Table(loaded.data, schema=schema, decimal=loaded.dialect.decimal if loaded.dialect else ".")
     return Opened(table, loaded.dialect, loaded.notes)
@@ -57,13 +63,25 @@ def open_table(path: str, reading: Reading) -> Opened:
 
 def open_release(path: str, reading: Reading) -> Opened:
     """Read a masked table; what is declared of a column that the release dropped is not held against it."""
-    from rankveil import files
     from rankveil.table import Table
 
-    loaded = files.load(path, separator=reading.separator, decimal=reading.decimal, encoding=reading.encoding)
+    loaded = _loaded(path, reading)
     schema = declared_schema(reading).only(loaded.data.column_names)
     table = Table(loaded.data, schema=schema, decimal=loaded.dialect.decimal if loaded.dialect else ".")
     return Opened(table, loaded.dialect, loaded.notes)
+
+
+def _loaded(path: str, reading: Reading) -> Loaded:
+    """What a file holds, or a Parquet table at an address."""
+    from rankveil import files
+    from rankveil.partitions.places import is_address
+
+    if is_address(path):
+        from rankveil.cluster.tables import table_at
+
+        return files.Loaded(table_at(path))
+    check_file(path)
+    return files.load(path, separator=reading.separator, decimal=reading.decimal, encoding=reading.encoding)
 
 
 def open_pair(original: str, masked: str, reading: Reading, matching: Matching) -> Pairing:
@@ -101,10 +119,10 @@ def open_versions(original: str, masked: Sequence[str], reading: Reading, matchi
     return Pairing(first.table, [each.table for each in others], how, notes)
 
 
-def corresponds(masked: str, records: int, notes: list[str], *, alone: bool = True) -> bool:
+def corresponds(masked: str, records: int, notes: list[str], *, alone: bool = True, in_parts: bool = False) -> bool:
     """Whether records correspond by their order, as the manifest beside a release tells; without one they do.
 
-    A release that is not `alone` is one of several, for which no secret can be given.
+    A release that is not `alone` is one of several, for which no secret can be given; nor can one be `in_parts`.
     """
     from rankveil import files
     from rankveil.files import registry
@@ -123,15 +141,18 @@ def corresponds(masked: str, records: int, notes: list[str], *, alone: bool = Tr
     except FileError as error:
         notes.append(f"{addresses.hidden(str(error))}; it was not used")
         return True
-    if told.get("records", {}).get("out") != records:
+    counts = told.get("records")
+    if not isinstance(counts, dict) or counts.get("out") != records:
         told_as = addresses.hidden_word(path)
         notes.append(f"{told_as}: is the manifest of another release, of another number of records; it was not used")
         return True
     if told.get("mapping") == "reordered":
+        said = f"{told_as}: its rows were reordered, as its manifest says"
+        if in_parts:
+            raise PairError(f"{said}; give a key column with --key, or leave out --cluster and give its --secret")
         how = "give its secret, as in" if alone else "measure it alone with its secret, as in"
         raise PairError(
-            f"{told_as}: its rows were reordered, as its manifest says; {how} "
-            f"--secret {beside}.secret.json, or {'' if alone else 'give '}a key column with --key"
+            f"{said}; {how} --secret {beside}.secret.json, or {'' if alone else 'give '}a key column with --key"
         )
     if told.get("mapping") == "none":
         notes.append(f"{told_as}: its manifest says that its records do not correspond to original ones (no mapping)")
@@ -146,7 +167,10 @@ def _load_pandas() -> None:
 
 def read_text(path: str, what: str) -> str:
     """The text of a small file."""
+    from rankveil.files import settle
+
     addresses.refuse_address(path, what)
+    settle(path)
     try:
         with open(path, encoding="utf-8-sig") as file:
             return file.read()
@@ -177,7 +201,7 @@ def read_secret(path: str) -> Any:
 
 def declared_schema(reading: Reading) -> Schema:
     """Kinds, orders, roles and missing markers from the TOML file and the flags, which win."""
-    from rankveil.table import Schema
+    from rankveil.schema import Schema
 
     declared = _from_toml(reading.roles) if reading.roles else _Declared()
     kinds, levels, roles, missing = declared.kinds, declared.levels, declared.roles, declared.missing
@@ -219,7 +243,7 @@ class _Declared:
 def _from_toml(path: str) -> _Declared:
     try:
         plain = tomllib.loads(read_text(path, "file of roles"))
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits is a ValueError too
         raise ParameterError(f"{path}: is not TOML: {error}") from None
     _known(path, plain, ("columns", "missing"), where="")
     columns = plain.get("columns", {})
@@ -255,20 +279,35 @@ def _texts(given: object, what: str) -> tuple[str, ...]:
     return tuple(str(word) for word in given)
 
 
-def check_outputs(outputs: Mapping[str, str], inputs: Mapping[str, str | None], *, table: str | None = None) -> None:
-    """Before any work: every output can be written, and none is an input or another output."""
+def check_outputs(
+    outputs: Mapping[str, str],
+    inputs: Mapping[str, str | None],
+    *,
+    table: str | None = None,
+    otherwise: Mapping[str, Callable[[str], object]] | None = None,
+) -> None:
+    """Before any work: every output can be written, and none is an input or another output.
+
+    `otherwise` has those that are no files, and what refuses them.
+    """
     from rankveil import files
 
     others = {what: path for what, path in inputs.items() if path is not None}
     for what, path in outputs.items():
         if not path:
             raise ParameterError(f"the name of the {what} is empty")
-        if what != table:
+        checked = (otherwise or {}).get(what)
+        if what != table and checked is None:
             addresses.refuse_address(path, what)
         for other, taken in others.items():
             if files.same_file(path, taken):
-                raise FileError(f"{files.shown(path)}: the {what} would overwrite the {other}; give another name")
-        files.check_writable(path, table=what == table)
+                raise FileError(
+                    f"{addresses.hidden_word(path)}: the {what} would overwrite the {other}; give another name"
+                )
+        if checked is None:
+            files.check_writable(path, table=what == table)
+        else:
+            checked(path)
         others[what] = path
 
 

@@ -5,9 +5,10 @@ make in a scratch folder that all workers see. Only the names of tasks and small
 
 - `addresses`: what `local`, `local:4` and `tcp://host:8786` mean;
 - `engine`: functions on lists of items, wherever they run, by `sending`; `local` and `worker` are the processes of
-  this machine;
+  this machine, `reaching` finds those elsewhere, `own` is the engine's folder in the scratch folder;
 - `work`: the folder of one job, with a journal by which it can be resumed;
-- `tables`, `audits`, `attacks`: Parquet tables compared by the measures, or attacked.
+- `tables`, `audits`, `attacks`: Parquet tables compared by the measures, or attacked;
+- `masks`, `folders`: Parquet tables masked, and the folder of the release.
 """
 
 from __future__ import annotations

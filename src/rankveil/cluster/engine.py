@@ -6,10 +6,9 @@ A task that is lost with its worker is done again by another, so tasks must bear
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import uuid
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -18,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 from rankveil._version import __version__
 from rankveil.cluster import memory as sizes
 from rankveil.cluster.addresses import Address, parse
-from rankveil.cluster.reaching import ANSWER, reached, silent
+from rankveil.cluster.own import Own
+from rankveil.cluster.reaching import ANSWER, answered, reached, silent
 from rankveil.cluster.sending import LostError, Sent
 from rankveil.cluster.tasks import all_of
 from rankveil.errors import ClusterError, FileError, ParameterError, listing
@@ -38,6 +38,9 @@ _ROUNDS = 8
 
 _USUAL_MEMORY = 2**31
 """Bytes that a worker is taken to have when it does not say."""
+
+LEAST = 400 * 2**20
+"""Bytes below which a local worker cannot work: its libraries and small parts of tables take 320 MiB."""
 
 _OF_ALL = 0.8
 """The share of the memory that is left which local workers may use."""
@@ -60,7 +63,8 @@ class Engine:
                 raise ParameterError("memory is for local workers; those of a cluster have their own limits")
         self.scratch = _folder(scratch)
         """Where jobs make their folders."""
-        self._own = tempfile.mkdtemp(prefix="rankveil-engine-", dir=self.scratch)
+        self._folder = Own(self.scratch)
+        self._own = self._folder.path
         self.local: Local | None = None
         self._client: Any = None
         self.notes: tuple[str, ...] = ()
@@ -86,7 +90,7 @@ class Engine:
         if self.local is not None:
             self.local.close()
             self.local = None
-        shutil.rmtree(self._own, ignore_errors=True)
+        self._folder.remove()
 
     @staticmethod
     def _check_dask() -> None:
@@ -102,8 +106,9 @@ class Engine:
             from rankveil.cluster.local import Local
 
             memory = memory or int(sizes.available() * _OF_ALL)
-            self.workers = self.address.workers or cores()
+            self.workers = self.address.workers or max(1, min(cores(), memory // LEAST))
             self.memory = memory // self.workers
+            self._check_memory(memory)
             self.local = Local(self.workers, memory=memory, folder=self._own)
             self.notes = self.local.notes
             self._client = Client(self.local.cluster, set_as_default=False)
@@ -111,13 +116,24 @@ class Engine:
         self._client = reached(self.address)
         self._check_workers()
 
+    def _check_memory(self, memory: int) -> None:
+        """Refuse local workers that would be ended for want of memory before they had done anything."""
+        if self.memory >= LEAST:
+            return
+        one = self.workers == 1
+        raise ParameterError(
+            f"cluster {self.address.text}: {'its worker needs' if one else 'each of its workers needs'} at least "
+            f"{sizes.shown(LEAST)} and {sizes.shown(memory)} may be used{'' if one else ' by all'}; give more with "
+            f"--memory (memory=){'' if one else ', or take fewer workers'}"
+        )
+
     def _check_workers(self) -> None:
         """Refuse a cluster whose workers could not do the work, naming them."""
         try:
             self._client.wait_for_workers(1, timeout=ANSWER)
         except TimeoutError:
             raise ClusterError(f"cluster {self.address.text}: the scheduler has no workers") from None
-        told = self._client.get_versions()
+        told = self._answered(self._client._get_versions())
         own = told["client"]["host"]["python"].split(".")[:2]
         for who, what in {"the scheduler": told["scheduler"], **told["workers"]}.items():
             python = what["host"]["python"].split(".")[:2]
@@ -126,15 +142,20 @@ class Engine:
                     f"cluster {self.address.text}: {who} runs Python {'.'.join(python)}, and this is "
                     f"{'.'.join(own)}; all must run the same"
                 )
-        found = self._client.run(_looking(), [])
+        found = self._answered(self._client._run(_looking(), []))
         different = {worker: each["version"] for worker, each in found.items() if each["version"] != __version__}
         if different:
             shown = listing(f"{worker} has {version or 'none'}" for worker, version in different.items())
             raise ClusterError(f"cluster {self.address.text}: this is rankveil {__version__}, but {shown}")
         self.workers = len(found)
-        limits = [int(each["memory_limit"]) for each in self._client.scheduler_info(n_workers=-1)["workers"].values()]
+        known = self._answered(self._client.scheduler.identity(n_workers=-1))
+        limits = [int(each["memory_limit"]) for each in known["workers"].values()]
         self.memory = min((limit for limit in limits if limit), default=0) or _USUAL_MEMORY
         self.check_seen(())
+
+    def _answered(self, question: Coroutine[Any, Any, R]) -> R:
+        """What the scheduler or all workers say to a question."""
+        return answered(self._client, question, self.address)
 
     def check_seen(self, files: Sequence[str]) -> None:
         """Refuse workers that do not see the scratch folder, or some files; at addresses two of them tell enough."""
@@ -143,7 +164,7 @@ class Engine:
         token = os.path.join(self._own, f"token-{uuid.uuid4().hex}")
         with open(token, "w", encoding="ascii"):
             pass
-        for worker, found in self._client.run(_looking(), [token, *files]).items():
+        for worker, found in self._answered(self._client._run(_looking(), [token, *files])).items():
             if not found["unseen"]:
                 continue
             who = f"cluster {self.address.text}: the worker {worker} on {found['host']} does not see"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, reduce
 
@@ -14,18 +14,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from rankveil import masking, metadata
+from rankveil import files, masking, metadata
 from rankveil.cluster import memory
 from rankveil.cluster.engine import Engine
+from rankveil.cluster.folders import Folder
 from rankveil.cluster.reordering import gathered, original_rows, send_records
-from rankveil.cluster.tables import is_parquet, rows_at_a_time
+from rankveil.cluster.tables import check_parquet, is_parquet, rows_at_a_time
 from rankveil.cluster.work import Progress, Work
 from rankveil.errors import ClusterError, FileError, ParameterError, TableError
-from rankveil.files import registry
 from rankveil.manifest import column_fingerprint, put_together
 from rankveil.masking import Account
 from rankveil.partitions import places
-from rankveil.partitions.dictionaries import with_all_words
+from rankveil.partitions.dictionaries import in_no_order, with_all_words
 from rankveil.partitions.parquet import Source, survey
 from rankveil.partitions.scratch import Scratch
 from rankveil.partitions.together import BLOCK, Part, together
@@ -33,8 +33,8 @@ from rankveil.partitions.whole import Parts, Whole, looked_at
 from rankveil.plans import Plan
 from rankveil.restoring import broken
 from rankveil.rows import Rows
+from rankveil.schema import Schema
 from rankveil.seeds import Seed
-from rankveil.table import Schema
 
 _HELD = 10
 """Numbers of memory that masking takes for each value of a column that must be in one place."""
@@ -61,46 +61,6 @@ class MaskedParts:
     """The original row of each released row, when some were left out."""
     folder: Folder
     notes: tuple[str, ...]
-
-
-class Folder:
-    """A folder of Parquet files that gets its name when all of them are written."""
-
-    def __init__(self, target: str, *, name: str) -> None:
-        self.target = places.absolute(target)
-        above, own = (self.target.rpartition("/")[::2]) if places.is_address(target) else os.path.split(self.target)
-        self.staging = places.joined(above, f".{own}.{name}")
-        self.committed = False
-        self.notes: tuple[str, ...] = ()
-
-    def check(self) -> None:
-        """Refuse a place that is taken, or named like another format, before anything is done."""
-        ending = registry.ending_of(self.target)
-        if ending in registry.formats() and ending != registry.FOLDER_ENDING:
-            raise ParameterError(
-                f"{self.target}: on a cluster a release is a folder of Parquet files; give it a name that ends in "
-                f"{registry.FOLDER_ENDING}"
-            )
-        if places.exists(self.target):
-            raise FileError(f"{self.target}: is there already; name another folder, or delete it first")
-
-    def prepare(self) -> None:
-        """Everything was written already."""
-
-    def commit(self) -> None:
-        """Give the folder its name."""
-        self.check()
-        places.move(self.staging, self.target)
-        self.committed = True
-
-    def abandon(self) -> None:
-        """Remove what was written."""
-        with suppress(Exception):  # what stays is hidden, and nobody reads it
-            places.remove_folder(self.staging)
-
-    def part(self, number: int) -> str:
-        """Where the release of a partition lies meanwhile."""
-        return places.joined(self.staging, f"part-{number:05d}.parquet")
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,10 +96,9 @@ class Made:
 
 def open_table(path: object) -> Source:
     """A Parquet table that is masked in parts."""
-    if not isinstance(path, str | os.PathLike) or not is_parquet(path):
+    if not isinstance(path, str | os.PathLike):
         raise ParameterError("on a cluster, a table is a Parquet file or a folder of them, given by its path")
-    if not places.exists(os.fspath(path)):
-        raise FileError(f"{os.fspath(path)}: there is no such file or folder")
+    check_parquet(path)
     source = survey(places.absolute(path))
     if len(source) == 0:
         raise TableError(f"{source.path}: the table has no records")
@@ -147,7 +106,14 @@ def open_table(path: object) -> Source:
 
 
 def too_large(path: object, out: object) -> str | None:
-    """What to say when a Parquet table does not fit in memory to be masked; None when it does, or cannot be told."""
+    """What to say when a table must be masked in parts; None when it fits in memory, or that cannot be told."""
+    if isinstance(out, str | os.PathLike) and places.is_address(os.fspath(out)):
+        if not is_parquet(path):
+            raise ParameterError(
+                f"{os.fspath(out)}: a release at an address is masked in parts, from a Parquet table; write the "
+                "original as Parquet first, or the release to a disk"
+            )
+        return "the release goes to an address"
     if not (is_parquet(path) and is_parquet(out)) or not isinstance(path, str | os.PathLike):
         return None
     if places.is_address(os.fspath(path)):
@@ -183,6 +149,8 @@ def masked_table(
     alone to read, so that the work can be taken up.
     """
     schema = schema or Schema()
+    if files.same_file(out, source.path):
+        raise FileError(f"{os.fspath(out)}: the release would overwrite the original; give another name")
     _check(plan, source, engine)
     engine.check_seen([file.path for file in source.files])
     of = {
@@ -204,9 +172,12 @@ def masked_table(
         folder.check()
         try:
             places.make_folder(folder.staging)
+            work.places.append(folder.staging)
             own = Seed.of(work.kept["seed"]) if seed is None else seed
             yield _masked(work, engine, source, plan, folder, schema, own, replicate, block, work.kept["bounds"])
         except (ClusterError, KeyboardInterrupt):
+            if folder.committed:
+                work.finish()
             raise
         except BaseException:
             folder.abandon()
@@ -311,7 +282,10 @@ def mask_part(job: Job, part: Part, rows: Rows) -> Made:
         here = rows.with_only(made.num_rows)
         named = ("mask", job.reorder, job.plan.steps[job.reorder].entry.id, job.replicate)
         draws = job.seed.stream(*named).at(start=here.start).bits(made.num_rows)
-        send_records(job.scratch, part.number, made, here.places(draws), original)
+        places_now = here.places(draws)
+        moved = here.count(int(np.count_nonzero(places_now != here.start + np.arange(places_now.size))))
+        made = in_no_order(made) if moved else made
+        send_records(job.scratch, part.number, made, places_now, original)
         account = account.with_step(tuple(made.column_names))
     else:
         if applied.order is not None:

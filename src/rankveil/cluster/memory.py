@@ -13,6 +13,12 @@ _UNITS |= {f"{unit}i": 2 ** (10 * power) for power, unit in enumerate("kmgt", st
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?i?)b?", re.IGNORECASE)
 GROUP = "/sys/fs/cgroup"
 """Where a container finds its limits."""
+_OF_GROUPS = (
+    ("memory.max", "memory.current", "inactive_file"),
+    ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
+"""In either version of control groups: the limit, what is used, and what of that would be given back."""
+_UNLIMITED = 2**62
 
 
 def size_of(given: str | int) -> int:
@@ -38,11 +44,7 @@ def shown(size: float) -> str:
 
 def available() -> int:
     """Bytes of memory that can still be used, here or in the container that this runs in."""
-    found = _free()
-    with suppress(OSError, ValueError):  # no container, or one without a limit
-        limit, used = (int(_first_line(f"{GROUP}/memory.{what}")) for what in ("max", "current"))
-        found = min(found, max(limit - used, 0))
-    return found
+    return max(min(_free(), _of_address_space(), *map(_of_group, _groups())), 0)
 
 
 def _free() -> int:
@@ -51,6 +53,42 @@ def _free() -> int:
             line = next(line for line in file if line.startswith("MemAvailable:"))
         return int(line.split()[1]) * 1024
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _of_address_space() -> int:
+    """What a limit of this process leaves (`ulimit -v`)."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit != resource.RLIM_INFINITY:
+            return limit - int(_first_line("/proc/self/statm").split()[0]) * resource.getpagesize()
+    return _UNLIMITED
+
+
+def _groups() -> list[str]:
+    """The folders of the control groups that this process is in, of either version, up to the root."""
+    found = [GROUP, f"{GROUP}/memory"]
+    with suppress(OSError, ValueError):
+        with open("/proc/self/cgroup", encoding="utf-8") as file:
+            told = [line.rstrip("\n").split(":", 2) for line in file]
+        for _, what, path in told:
+            top = {"": GROUP, "memory": f"{GROUP}/memory"}.get(what)
+            while top is not None and path.strip("/"):
+                found.append(f"{top}/{path.strip('/')}")
+                path = os.path.dirname(path.rstrip("/"))
+    return found
+
+
+def _of_group(folder: str) -> int:
+    """What a control group leaves; files that it holds in memory only to be quick count as free."""
+    for limit, used, quick in _OF_GROUPS:
+        with suppress(OSError, ValueError):  # no limit here
+            left = int(_first_line(f"{folder}/{limit}")) - int(_first_line(f"{folder}/{used}"))
+            with suppress(OSError, ValueError), open(f"{folder}/memory.stat", encoding="ascii") as file:
+                left += sum(int(line.split()[1]) for line in file if line.startswith(f"{quick} "))
+            return left
+    return _UNLIMITED
 
 
 def _first_line(path: str) -> str:

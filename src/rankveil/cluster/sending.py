@@ -6,11 +6,13 @@ its item. So what a function holds, such as a table, travels once too.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import queue
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Self
@@ -25,6 +27,12 @@ _WITHOUT_WORKERS = 60.0
 
 _LOOK = 0.5
 """Seconds from one look at the cluster to the next while nothing arrives."""
+
+_ASK = 5.0
+"""Seconds from one question to the scheduler to the next, which it must answer."""
+
+SILENCE = 45.0
+"""Seconds after which a scheduler that does not answer is given up, as one whose process was stopped."""
 
 
 class LostError(Exception):
@@ -79,11 +87,22 @@ class Sent:
                 if future.status != "finished":
                     raise LostError
             with _by_wire():
-                results = self._client.gather(ended)
+                results = self._gathered(ended)
             for place in places:
                 del self._futures[place]
             return list(zip(places, results, strict=True))
         return []
+
+    def _gathered(self, ended: list[Any]) -> list[Any]:
+        """The results of tasks that have ended; the scheduler may fall silent also now."""
+        asked = self._watch.asked(self._client.gather(ended, asynchronous=True))
+        try:
+            while not wait([asked], timeout=_LOOK).done:
+                self._watch.look()
+            results: list[Any] = asked.result()
+            return results
+        finally:
+            asked.cancel()
 
     def close(self) -> None:
         """After an error or Ctrl-C nobody waits for what is under way."""
@@ -97,19 +116,39 @@ class Sent:
 
 
 class _Watch:
-    """Gives up when no worker is there for a while."""
+    """Gives up when the scheduler does not answer, or no worker is there, for a while."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        self._seen = time.monotonic()
+        self._looked = time.monotonic()
+        self._question: Future[Any] | None = None
+        self._since_asked, self._without_workers = 0.0, 0.0
+
+    def asked(self, question: Coroutine[Any, Any, Any]) -> Future[Any]:
+        """The answer to something that is asked, when it comes."""
+        return asyncio.run_coroutine_threadsafe(question, self._client.loop.asyncio_loop)
 
     def look(self) -> None:
         """Once in a while, when nothing arrives."""
         if self._client.status not in ("running", "connecting"):
             raise LostError
-        if self._client.scheduler_info(n_workers=1)["workers"]:
-            self._seen = time.monotonic()
-        elif time.monotonic() - self._seen > _WITHOUT_WORKERS:
+        now = time.monotonic()
+        passed = min(now - self._looked, 2 * _LOOK)  # not the time in which this process itself was stopped
+        self._looked = now
+        self._since_asked += passed
+        self._without_workers += passed
+        if self._question is None:
+            if self._since_asked >= _ASK:
+                self._question = self.asked(self._client.scheduler.identity(n_workers=1))
+                self._since_asked = 0.0
+        elif self._question.done():
+            if self._question.exception() is None and self._question.result()["workers"]:
+                self._without_workers = 0.0
+            self._question, self._since_asked = None, 0.0
+        elif self._since_asked > SILENCE:
+            self._question.cancel()
+            raise LostError
+        if self._without_workers > _WITHOUT_WORKERS + _ASK:
             raise ClusterError(f"all workers are gone, for {_WITHOUT_WORKERS:.0f} seconds already")
 
 

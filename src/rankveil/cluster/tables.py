@@ -7,22 +7,28 @@ import os
 import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rankveil.cluster import memory
 from rankveil.cluster.work import Work
-from rankveil.errors import FileError, PairError, ParameterError, TableError, suggestion
+from rankveil.errors import FileError, FormatError, PairError, ParameterError, TableError, suggestion
 from rankveil.partitions import places
 from rankveil.partitions.aligning import parted_tables
 from rankveil.partitions.parquet import Source, check_aligned, survey
 from rankveil.partitions.parted import Parted
+from rankveil.schema import UNMASKED_ROLES, Schema, listed
 from rankveil.seeds import Seed
-from rankveil.table import UNMASKED_ROLES, Schema, listed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _IN_MEMORY = 120
 """Bytes that a cell of either table takes at most while all measures are computed in memory, as measured."""
+
+_STORED = 8
+"""Bytes that a cell takes at least when it is read."""
 
 _BESIDE = 2**30
 """Bytes that measures take whatever the size of the tables."""
@@ -106,7 +112,7 @@ def given_tables(
     mapping: bool = True,
 ) -> Given:
     """Both tables by their footers, and what was told of them."""
-    _check_parquet(original, masked)
+    check_parquet(original, masked)
     if key is not None and not mapping:
         raise PairError("give one of key, secret and no mapping: they contradict each other")
     first, second = (survey(places.absolute(path)) for path in (original, masked))
@@ -117,10 +123,13 @@ def given_tables(
     return made
 
 
-def _check_parquet(*paths: str | os.PathLike[str]) -> None:
+def check_parquet(*paths: str | os.PathLike[str]) -> None:
+    """Refuse what is no Parquet file, and no folder of them."""
     for path in paths:
         if isinstance(path, str | os.PathLike) and not _may_be(os.fspath(path)):
             raise FileError(f"{path}: there is no such file or folder")
+        if isinstance(path, str | os.PathLike) and _is_empty(os.fspath(path)):
+            raise FormatError(f"{path}: the folder has no Parquet files; name one that has {places.ENDING} files in it")
         if not is_parquet(path):
             raise ParameterError(
                 f"{path}: on a cluster tables are Parquet files or folders of them, given by their paths"
@@ -130,6 +139,24 @@ def _check_parquet(*paths: str | os.PathLike[str]) -> None:
 def _may_be(path: str) -> bool:
     """Whether there is something; of what is no path of files, others tell."""
     return ("://" in path and not places.is_address(path)) or places.exists(path)
+
+
+def _is_empty(path: str) -> bool:
+    """Whether it is a folder without Parquet files."""
+    known = "://" not in path or places.is_address(path)
+    return known and places.is_folder(path) and not places.parquet_files(path)
+
+
+def table_at(address: str) -> pa.Table:
+    """A Parquet table at an address in memory, where it must fit."""
+    check_parquet(address)
+    source = survey(places.absolute(address))
+    need, free = len(source) * len(source.names) * _STORED, memory.available()
+    if need > free:
+        raise FileError(
+            f"{address}: reading it needs about {memory.shown(need)} of memory and {memory.shown(free)} are free"
+        )
+    return source.whole()
 
 
 def needed_in_memory(original: Source, masked: Source) -> int:

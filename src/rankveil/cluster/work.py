@@ -68,7 +68,10 @@ class Work:
         self._progress = _Steps(progress)
         self.folder = os.path.join(engine.scratch, f"rankveil-{named[:16]}")
         self.scratch = Scratch(self.folder)
+        self.places = [self.folder]
+        """Where the job leaves something when it is stopped."""
         self._calls = 0
+        self._finished = False
         self._known: dict[tuple[int, int], tuple[str, Any]] = {}
         self.kept: Mapping[str, Any] = kept
         self.resumed = self._enter(resume)
@@ -115,13 +118,18 @@ class Work:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         self._journal.close()
-        stays = kind is not None and issubclass(kind, ClusterError | KeyboardInterrupt)
+        stays = kind is not None and issubclass(kind, ClusterError | KeyboardInterrupt) and not self._finished
         if not stays:
             shutil.rmtree(self.folder, ignore_errors=True)
         os.close(self._lock)
         if stays and error is not None:
             what = str(error) or "stopped"
-            error.args = (f"{what}; what was done is kept in {self.folder}: the same command with --resume goes on",)
+            where = " and ".join(self.places)
+            error.args = (f"{what}; what was done is kept in {where}: the same command with --resume goes on",)
+
+    def finish(self) -> None:
+        """Nothing is to be taken up any more, even if the work is stopped now."""
+        self._finished = True
 
     def plan(self, lists: Sequence[tuple[str, float, int]]) -> None:
         """What is to come, for progress: kinds of tasks, how much work a list of them is, how many lists there are."""

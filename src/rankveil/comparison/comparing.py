@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rankveil.auditing import loaded
 from rankveil.catalogue import get_measure
 from rankveil.comparison.contestant import Asked, Contestant, contender_of, job_of, measure_places, run_tasks
 from rankveil.comparison.level import at_level
@@ -17,14 +18,15 @@ from rankveil.comparison.reach import OF_RISK, OF_UTILITY, why_not_applicable
 from rankveil.comparison.result import Comparison, Contender, Place
 from rankveil.comparison.running import Journal, Progress, Runner
 from rankveil.comparison.study import CLAIMS, Study, Task
-from rankveil.errors import ParameterError, listing, suggestion
-from rankveil.execute import Pool, Workers, cores
+from rankveil.errors import ParameterError, listing, refuse_unknown, suggestion
+from rankveil.execute import PATIENCE, Pool, Workers, cores
 from rankveil.manifest import fingerprint
 from rankveil.measuring import Settings
 from rankveil.people.chance import DRAWS
 from rankveil.plans import Plan
+from rankveil.schema import listed
 from rankveil.seeds import Seed
-from rankveil.table import Table, listed
+from rankveil.table import Table
 
 if TYPE_CHECKING:
     from rankveil.cluster.engine import Engine
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
 TARGETS = ("risk", "utility", "claims", "level")
 UTILITY = ("emd", "propensity", "um")
 SWEEP_POINTS = 9
+
+_SMALL = 10_000
+"""Records below which one masking takes so little time that it may be made before other processes start."""
 
 
 def compare(
@@ -68,9 +73,11 @@ def compare(
 
     Maskings are made and measured by so many `workers` of this machine, or by those of a `cluster`: "local:4", or the
     address of a Dask scheduler, such as "tcp://host:8786". The table goes to them once, through the folder `scratch`
-    that all of them see; `memory` is what local ones may use together. The answers are the same.
+    that all of them see; `memory` is what local ones may use together. The answers are the same. A table may be given
+    by the path of its file too.
     """
-    table = Table.of(original, **declared)
+    refuse_unknown(declared)
+    table = Table.of(loaded(original, **{"schema": None, **declared}), **declared)
     wanted = _wanted(at, sweep=sweep, replicates=replicates, points=points)
     utilities = tuple(dict.fromkeys(listed(utility)))
     _check_family(risk, "risk", OF_RISK)
@@ -113,7 +120,8 @@ def _pool(
 ) -> Iterator[tuple[Pool[Study], list[str]]]:
     """Who does the tasks, and what is to be said about that."""
     if cluster is None:
-        yield Workers(study, count=workers or cores()), []
+        small = workers is None and len(study.table) < _SMALL
+        yield Workers(study, count=workers or cores(), patience=PATIENCE if small else 0.0), []
         return
     from rankveil.cluster.places import engine_at
 

@@ -222,7 +222,8 @@ class Comparison:
         value = number(best.place.values[by].mean) if best.place else ""
         how = {"higher": "the highest", "lower": "the lowest"}[get_measure(by).better]
         if len([one for one in self.methods if one.rank is not None]) == 1:
-            how = "its"
+            alone = "it" if len(self.methods) == 1 else "it alone"
+            return f"{alone} comes to {self._target(best)}, with {by} {value}"
         return f"at {self._target(best)} it has {how} {by}, {value}"
 
     def _target(self, best: Contender) -> str:

@@ -15,8 +15,11 @@ from rankveil.comparison.search import Found, Point, Search
 from rankveil.comparison.study import Result, Study, Task, measure
 from rankveil.errors import FileError, ParameterError
 from rankveil.execute import Pool
+from rankveil.files.atomic import said_of
+from rankveil.files.atomic_journal import remove
 
 JOURNAL_SCHEMA = "rankveil/compare-state/1"
+_KEPT = "written, where finished work of the comparison is kept"
 
 Progress = Callable[[int, int], None]
 
@@ -70,29 +73,32 @@ class Journal:
         self.results[key] = result
         if self._file is None:
             return
-        self._file.write(json.dumps({"key": key, **result.to_dict()}) + "\n")
-        self._file.flush()
+        with said_of(str(self.path), deed=_KEPT):
+            self._file.write(json.dumps({"key": key, **result.to_dict()}) + "\n")
+            self._file.flush()
 
     def _open(self) -> None:
         """Begin the file anew with what is known: the end of an old one may be half a line."""
         assert self.path is not None
         beside = self.path.with_name(self.path.name + ".new")
         try:
-            handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            self._file = os.fdopen(handle, "w", encoding="utf-8")
-            self._file.write(json.dumps({"schema": JOURNAL_SCHEMA, "of": self._of}) + "\n")
-            for key, result in self.results.items():
-                self._file.write(json.dumps({"key": key, **result.to_dict()}) + "\n")
-            self._file.flush()
-            os.replace(beside, self.path)
-        except OSError as error:
-            reason = (error.strerror or "the system refused").lower()
-            raise FileError(f"{self.path}: the state of the comparison cannot be written: {reason}") from None
+            with said_of(str(self.path), deed=_KEPT):
+                handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+                self._file = os.fdopen(handle, "w", encoding="utf-8")
+                self._file.write(json.dumps({"schema": JOURNAL_SCHEMA, "of": self._of}) + "\n")
+                for key, result in self.results.items():
+                    self._file.write(json.dumps({"key": key, **result.to_dict()}) + "\n")
+                self._file.flush()
+                os.replace(beside, self.path)
+        except BaseException:
+            remove(str(beside))
+            raise
 
     def close(self, *, done: bool) -> None:
         """The end: a comparison that is done needs no state."""
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):  # on a full disk there is a rest that was told of already
+                self._file.close()
         if done and self.path is not None:
             with suppress(OSError):
                 self.path.unlink()
@@ -124,8 +130,10 @@ class Runner:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        self._pool.__exit__(kind, *rest)
-        self.journal.close(done=kind is None)
+        try:
+            self._pool.__exit__(kind, *rest)
+        finally:
+            self.journal.close(done=kind is None)
 
     def run(self, jobs: Sequence[Job], *, expected: int) -> dict[str, Found]:
         """Every search to its end. Each depends only on its own results, so answers do not depend on the workers."""

@@ -14,6 +14,7 @@ from rankveil import masking
 from rankveil.catalogue import Array
 from rankveil.categories import Categories
 from rankveil.errors import NotApplicableError, RankveilError, TableError
+from rankveil.execute import one_core_algebra
 from rankveil.matching import Known, known_of, masked_places, matrix
 from rankveil.measuring import Measuring, Settings
 from rankveil.pairs import Mapping_, Pair, Rows
@@ -117,6 +118,7 @@ class Study:
         x, rows = np.asfortranarray(base.x[applied.order]), np.arange(applied.order.size)
         return Pair(self.names, x, y, applied.order, rows, mapping, self.seed, [], everything=(base.x, y), **facts)
 
+    @one_core_algebra()  # as in a worker: sums on several cores would differ in their last digits
     def measure(self, task: Task) -> Result:
         """Mask, and measure what is asked."""
         try:

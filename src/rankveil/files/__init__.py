@@ -7,18 +7,20 @@ path is taken, it can be the address of a table: `postgresql://`, `duckdb://` or
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import stat
 from collections import Counter
 from typing import TYPE_CHECKING, BinaryIO
 
 from rankveil.errors import FileError, FormatError, listing
-from rankveil.files import registry
+from rankveil.files import atomic_journal, registry
 from rankveil.files.atomic import Staged, mode_under_umask, said_of
-from rankveil.files.databases import companion, parse, shown
+from rankveil.files.databases import companion, is_address, parse, shown
 from rankveil.files.dialect import Dialect, Loaded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import pyarrow as pa
 
@@ -27,16 +29,22 @@ __all__ = [
     "Loaded",
     "Staged",
     "add_table",
+    "bring_back",
+    "check_names",
     "check_writable",
     "companion",
     "load",
     "same_file",
     "save",
+    "settle",
     "shown",
     "table_writer",
 ]
 
 PathLike = str | os.PathLike[str]
+
+_DISK = re.compile(r"\A(?:file|local)://", re.IGNORECASE)
+"""What an address of a file on a disk begins with."""
 
 
 def load(
@@ -48,6 +56,7 @@ def load(
     """
     name = os.fspath(path)
     format = registry.reader(name)
+    settle(name)
     told = shown(name)
     try:
         with said_of(told, deed="read"):
@@ -56,10 +65,15 @@ def load(
         if isinstance(error.__cause__, FileNotFoundError):
             raise FileError(f"{told}: there is no such file") from error
         raise
-    twice = [column for column, count in Counter(loaded.data.column_names).items() if count > 1]
+    check_names(loaded.data.column_names, told)
+    return loaded
+
+
+def check_names(names: Sequence[str], told: str) -> None:
+    """Each column of a file has a name of its own."""
+    twice = [column for column, count in Counter(names).items() if count > 1]
     if twice:
         raise FormatError(f"{told}: several columns are named {listing(twice)}; give each its own name")
-    return loaded
 
 
 def table_writer(data: pa.Table, path: PathLike, *, dialect: Dialect | None = None) -> Callable[[BinaryIO], None]:
@@ -100,6 +114,7 @@ def save(data: pa.Table, path: PathLike, *, dialect: Dialect | None = None) -> t
 def check_writable(path: PathLike, *, table: bool = True) -> None:
     """Fail now, before any work, when `path` could not be written; `table=False` allows any ending."""
     name = os.fspath(path)
+    settle(name)
     if table:
         registry.writer(name)
     database = registry.database(name)
@@ -113,6 +128,50 @@ def check_writable(path: PathLike, *, table: bool = True) -> None:
     if address.file:
         _check_file(address.file, told)
     database.check_writable(name)
+
+
+def settle(path: PathLike) -> None:
+    """Bring files to an end, new or old, that a killed program was writing in the folder of `path`."""
+    name = os.fspath(path)
+    folder = os.path.dirname(os.path.realpath(companion(name)))
+
+    def landed(question: atomic_journal.Question) -> bool | None:
+        if "folder" in question:
+            return _folder_landed(question)
+        told = question["table"]
+        address = name if shown(name) == told else told  # the one that was given may have a password
+        database = registry.database(address)
+        try:
+            return None if database is None else database.landed(address, question["state"])
+        except FileError:
+            return None
+
+    atomic_journal.settle(folder, landed)
+
+
+def bring_back(target: PathLike, kept: PathLike) -> None:
+    """Give what stood at `target` its name again when nothing new came there; otherwise remove it."""
+    if not os.path.lexists(kept):
+        return
+    if not os.path.lexists(target):
+        with said_of(os.fspath(target)):
+            os.rename(kept, target)
+    elif os.path.isdir(kept):
+        shutil.rmtree(kept, ignore_errors=True)
+    else:
+        atomic_journal.remove(os.fspath(kept))
+
+
+def _folder_landed(question: atomic_journal.Question) -> bool | None:
+    """Whether a folder has its name that was written with files; one that it was to replace is there again if not."""
+    if is_address(question["folder"]):
+        return None
+    landed = not os.path.lexists(question.get("staging", "")) and os.path.lexists(question["folder"])
+    try:
+        bring_back(question["folder"], question.get("kept", ""))
+    except FileError:
+        return None
+    return landed
 
 
 def _check_file(name: str, told: str) -> None:
@@ -142,7 +201,10 @@ def same_file(a: PathLike, b: PathLike) -> bool:
     if database is not None and database is registry.database(other):
         return database.same_table(one, other)
     # a database of files is overwritten by whatever else is written to its file
-    paths = [parse(name).file if registry.database(name) else registry.sheet_of(name)[0] for name in (one, other)]
+    paths = [
+        parse(name).file if registry.database(name) else registry.sheet_of(_DISK.sub("", name))[0]
+        for name in (one, other)
+    ]
     if "" in paths:
         return False
     first, second = map(os.path.realpath, paths)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import secrets
+import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from types import TracebackType
 from typing import BinaryIO, Protocol, Self
 
 from rankveil.errors import FileError
+from rankveil.files.atomic_journal import PRIVATE, Journal, Question, Renaming, remove, sync_folder
 
-PRIVATE = 0o600
+_noted: ContextVar[list[str] | None] = ContextVar("noted", default=None)
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,10 @@ class Participant(Protocol):
     """Whether it can no longer be undone."""
     notes: tuple[str, ...]
     """What a person should know of it, once it is prepared."""
+    told_as: str
+    """What it is, for people."""
+    question: Question
+    """Once it is prepared: by what another program finds out whether it was committed."""
 
     def prepare(self) -> None:
         """Write everything where nobody sees it yet."""
@@ -50,7 +56,8 @@ class Staged:
     `add` writes each at once to a temporary beside its target, readable by its owner alone. When the block
     ends well they get their modes and names in the order of adding; when it ends with an error they are
     removed, and files that stood there before are as they were. What `join` prepared is committed last, since it can
-    still fail then, and the renaming of files can be undone.
+    still fail then, and the renaming of files can be undone. What a program leaves that is killed meanwhile is brought
+    to one of these two ends by the next that reads or writes there.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -64,6 +71,7 @@ class Staged:
     def __init__(self) -> None:
         self._waiting: list[_Waiting] = []
         self._joined: Participant | None = None
+        self._journal = Journal()
 
     def __enter__(self) -> Self:
         return self
@@ -75,9 +83,8 @@ class Staged:
             if kind is None:
                 self._commit()
         finally:
-            for file in self._waiting:
-                _remove(file.temporary)
             self._waiting.clear()
+            self._journal.close()
             if self._joined is not None and not self._joined.committed:
                 self._joined.abandon()
             self._joined = None
@@ -98,7 +105,7 @@ class Staged:
         folder = os.path.dirname(target)
         with said_of(given):
             allowed = mode if mode == PRIVATE else mode_under_umask(folder, mode)
-            temporary = _fresh(folder)
+            temporary = self._journal.temporary(folder)
             self._waiting.append(_Waiting(given, target, temporary, allowed))
             with open(temporary, "xb", opener=_private) as file:
                 write(file)
@@ -106,36 +113,77 @@ class Staged:
                 os.fsync(file.fileno())
 
     def _commit(self) -> None:
-        replaced: list[tuple[str, str | None]] = []
+        renamings: list[Renaming] = []
+        done: list[Renaming] = []
         try:
-            for position, file in enumerate(self._waiting, start=1):
+            for file in self._waiting:
+                with said_of(file.given):
+                    renamings.append(Renaming(file.target, file.temporary, self._kept(file.target), file.mode))
+            if renamings and self._several:
+                with said_of(self._waiting[-1].given):
+                    self._journal.decide(renamings, None if self._joined is None else self._joined.question)
+            for file, renaming in zip(self._waiting, renamings, strict=True):
                 with said_of(file.given):
                     os.chmod(file.temporary, file.mode)
-                    # once the last one is renamed nothing can fail, unless something else is still to come
-                    if position < len(self._waiting) or self._joined is not None:
-                        replaced.append((file.target, _keep(file.target)))
+                    done.append(renaming)
                     os.replace(file.temporary, file.target)
             if self._joined is not None:
                 self._joined.commit()
         except BaseException:
             if self._in_place():  # Ctrl-C after the last step
-                raise
-            for target, kept in reversed(replaced):
-                with suppress(OSError):
-                    os.replace(kept, target) if kept else os.unlink(target)
+                self._settled()
+            else:
+                self._journal.take_back([each for each in done if not os.path.lexists(each.temporary)])
             raise
-        finally:
-            for _, kept in replaced:
-                if kept:
-                    _remove(kept)
+        self._settled()
+
+    def _settled(self) -> None:
+        """Everything is in its place: make it last, and tell whoever asked what was written."""
+        noted = _noted.get()
+        if noted is not None:
+            noted.extend(file.given for file in self._waiting)
+            if self._joined is not None:
+                noted.append(self._joined.told_as)
         for folder in {os.path.dirname(file.target) for file in self._waiting}:
-            _sync_folder(folder)
+            sync_folder(folder)
+        self._journal.withdraw()
+
+    @property
+    def _several(self) -> bool:
+        """Whether there is more than one thing, so that some could be written without the others."""
+        return len(self._waiting) + (self._joined is not None) > 1
+
+    def _kept(self, target: str) -> str | None:
+        """A second name for the file that stands at `target`, or None when there is none, or nothing to undo."""
+        if not self._several or not os.path.lexists(target):
+            return None
+        kept = self._journal.temporary(os.path.dirname(target))
+        try:
+            os.link(target, kept)
+        except OSError:  # a file system without hard links
+            with open(kept, "xb", opener=_private) as copy, open(target, "rb") as file:
+                shutil.copyfileobj(file, copy)
+            shutil.copymode(target, kept)
+        return kept
 
     def _in_place(self) -> bool:
         """Whether the last step was taken."""
         if self._joined is not None:
             return self._joined.committed
-        return not os.path.lexists(self._waiting[-1].temporary)
+        return any(  # of a folder that has gone neither is there
+            os.path.lexists(file.target) and not os.path.lexists(file.temporary) for file in self._waiting[-1:]
+        )
+
+
+@contextmanager
+def noting() -> Iterator[list[str]]:
+    """A list of what is written meanwhile, whole and to stay."""
+    noted: list[str] = []
+    token = _noted.set(noted)
+    try:
+        yield noted
+    finally:
+        _noted.reset(token)
 
 
 @contextmanager
@@ -161,7 +209,7 @@ def mode_under_umask(folder: str, mode: int) -> int:
         finally:
             os.close(handle)
     finally:
-        _remove(probe)
+        remove(probe)
 
 
 def _private(path: str, flags: int) -> int:
@@ -170,32 +218,3 @@ def _private(path: str, flags: int) -> int:
 
 def _fresh(folder: str) -> str:
     return os.path.join(folder, f".rankveil-{secrets.token_hex(8)}.tmp")
-
-
-def _keep(target: str) -> str | None:
-    """A second name for the file that stands at `target`, or None when there is none."""
-    if os.path.isdir(target):
-        raise IsADirectoryError(errno.EISDIR, "it is a folder")
-    kept = _fresh(os.path.dirname(target))
-    try:
-        os.link(target, kept)
-    except FileNotFoundError:
-        return None
-    except OSError:  # a file system without hard links
-        os.replace(target, kept)
-    return kept
-
-
-def _remove(path: str) -> None:
-    with suppress(OSError):
-        os.unlink(path)
-
-
-def _sync_folder(folder: str) -> None:
-    """Make the new names last through a power cut, where the system offers that."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -24,6 +24,7 @@ _BOMS = {  # the longer ones first: the UTF-32 mark begins like the UTF-16 one
     codecs.BOM_UTF16_BE: "utf-16-be",
 }
 _WITH_BOM = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
+_OF_NAMES = ("idna", "punycode")  # of the internet's computers, not of texts
 _CONTROL = re.compile(rb"[\x01-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _MAGIC = {
     b"PAR1": "a Parquet file; name it .parquet",
@@ -49,7 +50,9 @@ def plain_encoding(name: str) -> tuple[str, bool]:
     try:
         "".encode(name)
         found = codecs.lookup(name).name
-    except LookupError:
+    except (LookupError, ValueError):
+        found = ""
+    if not found or found in _OF_NAMES:
         raise ParameterError(f"unknown encoding {name}; utf-8, windows-1252 and utf-16 are common") from None
     return _WITH_BOM.get(found, found), found in _WITH_BOM
 

@@ -21,9 +21,15 @@ if TYPE_CHECKING:
 
 ENDINGS = (".csv", ".tsv", ".txt")
 ROWS_AT_ONCE = 1 << 16
+MOST_COLUMNS = 100_000
+"""More fields than this in the first line are no names but a file without line ends."""
+
 _END = b"end"
 _BLOCK = 1 << 22
 _LARGEST_BLOCK = (1 << 31) - 1
+_MANY = 1000
+"""Rows with other numbers of fields than the header, of which it is enough to know so many."""
+
 _BLANK_LINES = (b"\n\n", b"\n\r\n", b"\r\r")
 
 
@@ -34,8 +40,7 @@ def load(path: str, *, separator: str | None = None, decimal: str | None = None,
     if decimal is not None:
         decimal = csv_detect.checked_mark(decimal, what="decimal mark")
     text, codec, bom, notes = csv_detect.to_utf8(_bytes_of(path), path=path, encoding=encoding)
-    while text.endswith((b"\n", b"\r")):
-        del text[-1:]
+    _drop_line_ends(text)
     if not text.strip():
         raise FormatError(f"{path}: is empty; the first line must name the columns")
     if separator is None:
@@ -47,8 +52,10 @@ def load(path: str, *, separator: str | None = None, decimal: str | None = None,
     text += newline.encode() + _END
     header = csv_detect.split_header(text, separator)
     if header is None:
-        raise _open_quote(path)
+        raise _open_quote(path) if b'"' in text else _not_names(path)
     names, start = header
+    if len(names) > MOST_COLUMNS:
+        raise FormatError(f"{path}: the first line has {len(names):,} fields; are there line ends missing?")
     if fault := _fault_of(names):
         raise FormatError(f"{path}: {fault} in the first line")
     text += (separator.encode() + _END) * (len(names) - 1)
@@ -120,6 +127,19 @@ def _open_quote(path: str) -> FormatError:
     return FormatError(f'{path}: a quote (") is opened and never closed; close it or, inside a text, double it')
 
 
+def _not_names(path: str) -> FormatError:
+    return FormatError(f"{path}: the first line is far too long for names of columns; are there line ends missing?")
+
+
+def _drop_line_ends(text: bytearray) -> None:
+    """Take away the line ends after the last record, however many there are."""
+    while tail := text[-_BLOCK:]:
+        kept = len(tail.rstrip(b"\r\n"))
+        del text[len(text) - len(tail) + kept :]
+        if kept:
+            return
+
+
 def _parse(text: bytearray, start: int, names: list[str], *, separator: str, path: str, notes: list[str]) -> pa.Table:
     single = len(names) == 1
     table, ragged = _read(text, start, names, separator=separator, path=path, skip_blank=not single)
@@ -156,7 +176,7 @@ def _read(
 
     def note(row: Any) -> str:
         ragged.append(row)
-        return "skip"
+        return "skip" if len(ragged) < _MANY else "error"  # each takes far longer than a row that fits
 
     parse = pacsv.ParseOptions(
         delimiter=separator,
@@ -177,6 +197,8 @@ def _read(
             )
             return table, ragged
         except pa.ArrowInvalid as error:
+            if len(ragged) >= _MANY:
+                return pa.table({}), ragged
             # A record longer than a block: tried again with all the text in one.
             if "straddl" not in str(error):
                 reason = str(error).partition("\n")[0]
@@ -192,7 +214,8 @@ def _ragged(path: str, rows: list[Any], width: int, separator: str) -> FormatErr
     def fields(count: int) -> str:
         return f"{count} field" if count == 1 else f"{count} fields"
 
-    shown = listing([f"row {row.number} has {fields(row.actual_columns)}" for row in rows], most=3)
+    told = [f"row {row.number} has {fields(row.actual_columns)}" for row in rows[:_MANY]]
+    shown = listing(told, most=3) if len(rows) < _MANY else f"{', '.join(told[:3])} and many more"
     return FormatError(f"{path}: {shown}, the header has {width}; a text with a separator inside needs quotes")
 
 

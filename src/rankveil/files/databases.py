@@ -1,7 +1,8 @@
 """Tables of databases: how they are addressed, and what reading and writing them have in common.
 
-An address is `scheme://where?table=name`, the name alone or `schema.name`; a part with a dot inside stands in
-double quotes, and what a URL cannot hold is written with percent signs, as everywhere.
+An address is `scheme://where?table=name`, the name alone or `schema.name`; a part with a dot or a double quote
+inside stands in double quotes, its own doubled, and what a URL cannot hold is written with percent signs, as
+everywhere.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from rankveil.errors import FileError, FormatError, RankveilError, listing, suggestion
 
@@ -70,6 +71,8 @@ class FileReplacement(ABC):
     def __init__(self, data: pa.Table, address: Address) -> None:
         self.committed = False
         self.notes: tuple[str, ...] = ()
+        self.told_as = address.shown
+        self.question: Mapping[str, str] = {}
         self._data = plain(data)
         self._address = address
         self._connection: Any = None
@@ -84,6 +87,10 @@ class FileReplacement(ABC):
         """Write all rows in a transaction, and leave that open."""
 
     @abstractmethod
+    def _state(self) -> str:
+        """Something of the database, as this connection sees it, that the transaction changes."""
+
+    @abstractmethod
     def _said(self) -> AbstractContextManager[None]:
         """Turn the database's refusal to write into one sentence."""
 
@@ -94,6 +101,9 @@ class FileReplacement(ABC):
             self._fresh = not os.path.exists(self._address.file)  # from before: Ctrl-C strikes as soon as it is made
             self._connection = self._connect()
             self._fill()
+            table = self._address.shown.partition("?")[2]
+            where = quote(os.path.abspath(self._address.file))  # whoever asks may be in another folder
+            self.question = {"table": f"{self._address.scheme}:///{where}?{table}", "state": self._state()}
 
     def commit(self) -> None:
         """Make it last."""
@@ -203,7 +213,10 @@ def parse(url: str) -> Address:
         raise FormatError(f"{told}: names no table; write it like {example}")
     found = _NAME.fullmatch(table)
     if found is None or "\0" in table:
-        raise FormatError(f'{told}: table= is a name or schema.name; put a name with a dot inside in quotes: "a.b"')
+        raise FormatError(
+            f"{told}: table= is a name or schema.name; put a name with a dot or a quote inside in quotes, its own "
+            'doubled: "a.b", "a""b"'
+        )
     schema, name = (None if part is None else _unquoted(part) for part in found.groups())
     if scheme in FILES:
         if settings:

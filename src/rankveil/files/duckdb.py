@@ -39,6 +39,9 @@ _ROWS = "rankveil_rows"
 _INTERRUPTED = "Query interrupted"
 """What DuckDB makes of Ctrl-C in the middle of a statement."""
 
+_MAGIC, _MAGIC_PLACE = b"DUCK", 8
+"""What a database file has near its beginning, and where."""
+
 _NOT_WRITTEN = re.compile(r'Could not write file "[^"]*": (.+)')
 
 
@@ -93,6 +96,17 @@ def same_table(a: str, b: str) -> bool:
         return bool(_sources(connection, first) & _sources(connection, second))
 
 
+def landed(path: str, state: str) -> bool:
+    """Whether a transaction was committed that had brought the table to this state."""
+    address = databases.parse(path)
+    if not os.path.exists(address.file):
+        return False
+    with _said_of(address, deed="read"), closing(_connect(address, write=False)) as connection:
+        place = _key(address)
+        known = {(databases.folded(schema), databases.folded(name)) for schema, name in _tables(connection)}
+        return place in known and _content(connection, *place) == state
+
+
 class Replacement(databases.FileReplacement):
     """A table written anew inside a transaction that nobody sees before its end."""
 
@@ -103,6 +117,9 @@ class Replacement(databases.FileReplacement):
 
     def _said(self) -> AbstractContextManager[None]:
         return _said_of(self._address, deed="written")
+
+    def _state(self) -> str:
+        return _content(self._connection, *_key(self._address))
 
     def _fill(self) -> None:
         connection, data = self._connection, _storable(self._data)
@@ -136,10 +153,26 @@ def _connect(address: Address, *, write: bool) -> duckdb.DuckDBPyConnection:
     library = _library(address)
     if not write and not os.path.exists(address.file):
         raise FileError(f"{address.shown}: there is no such file")
+    _refuse_other(address)
     made: duckdb.DuckDBPyConnection = library.connect(
         os.path.abspath(address.file), read_only=not write, config=dict(_CONFIG)
     )
     return made
+
+
+def _refuse_other(address: Address) -> None:
+    """An error for a file that is no database: DuckDB would look at a CSV file through a database in memory."""
+    try:
+        with open(address.file, "rb") as file:
+            start = file.read(_MAGIC_PLACE + len(_MAGIC))
+    except OSError:  # not there yet, or DuckDB says why it cannot be opened
+        return
+    if start[_MAGIC_PLACE:] != _MAGIC:
+        raise _no_database(address)
+
+
+def _no_database(address: Address) -> FormatError:
+    return FormatError(f"{address.shown}: is not a DuckDB database, or of a version that is not known here")
 
 
 def _reader(relation: Any) -> Any:
@@ -156,6 +189,12 @@ def _tables(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], str]
         "WHERE database_name = current_database() AND NOT internal"
     ).fetchall()
     return {(row[0], row[1]): row[2] for row in rows}
+
+
+def _content(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> str:
+    """How many rows a table has, and a digest of them whatever their order."""
+    table = _sql_name(connection, schema, name)
+    return str(connection.execute(f"SELECT count(*), bit_xor(hash(t)) FROM {table} AS t").fetchone())
 
 
 def _key(address: Address) -> tuple[str, str]:
@@ -272,7 +311,7 @@ def _said_of(address: Address, *, deed: str) -> Iterator[None]:
 def _told(address: Address, error: Exception, deed: str) -> FileError:
     text, kind = str(error).partition("\n")[0], type(error).__name__
     if "not a valid DuckDB database" in text:
-        return FormatError(f"{address.shown}: is not a DuckDB database, or of a version that is not known here")
+        return _no_database(address)
     if "lock on file" in text:
         return FileError(f"{address.shown}: is locked by another program; close it there first")
     if "different configuration" in text:

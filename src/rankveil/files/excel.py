@@ -37,7 +37,12 @@ def load(path: str, *, separator: str | None = None, decimal: str | None = None,
     arrays, fields = [], []
     for at, name in names.items():
         cells = [None if cell is ERROR else cell for cell in columns[at][1:]]
-        array, described, odd = column_of(cells, format=sheet.formats.get(at, "General"))
+        try:
+            array, described, odd = column_of(cells, format=sheet.formats.get(at, "General"))
+        except (pa.ArrowException, OverflowError) as error:
+            raise FormatError(
+                f"{path}: column {name}: a number or a duration is beyond all bounds; correct it"
+            ) from error
         if odd:
             rows = _rows([sheet.row_numbers[row + 1] for row in odd])
             notes.append(f"column {name}: has several kinds of cells and is text (no number in {rows})")

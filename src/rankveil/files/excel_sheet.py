@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+import os
 import re
 import warnings
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from rankveil.errors import FormatError, listing, suggestion
+from rankveil.errors import FormatError, RankveilError, listing, suggestion
+from rankveil.files import limits
 
 MOST_UNPACKED = 4 << 30
 """A workbook whose parts would take more bytes than this is refused before it is unpacked."""
 
 MOST_PACKED = 200
-"""So is one whose parts take more than this many times its own size, once they take 64 MiB."""
+"""So is one whose parts take more than this many times its own size, once they take more than `_SMALL`."""
+
+MOST_ROWS = 1_048_576
+"""The most rows of a sheet."""
 
 _SMALL = 64 << 20
+_CELL = 8
 _BLOCK = 1 << 20
+_HEAD = 1 << 12
 _OVERLAP = 1 << 10
 _OLD_OR_LOCKED = b"\xd0\xcf\x11\xe0"
 _SIGNS = re.compile(
     rb"<(?:\w+:)?(?:(?P<formula>f)[ >/]"
     rb'|mergeCell ref="(?P<merged>[A-Z0-9:]+)"'
-    rb'|col (?P<column>[^>]*\bhidden="(?:1|true)"[^>]*)>'
-    rb'|(?P<row>row) [^>]*\bhidden="(?:1|true)")'
+    rb'|col (?P<column>[^<>]*\bhidden="(?:1|true)"[^<>]*)>'
+    rb'|(?P<row>row) [^<>]*\bhidden="(?:1|true)")'
 )
 
 ERROR = object()
@@ -76,7 +83,7 @@ def read(path: str, *, wanted: str | None = None) -> Sheet:
             seen = _scan(book, sheet)
             others = [other.title for other in book.worksheets if other.title != sheet.title]
             found = Sheet(sheet.title, others, [], [], {}, [], [], seen)
-            _fill(found, sheet)
+            _fill(found, sheet, path=path)
             _keep_blank_cells(found)
         if seen.formulas:
             with _workbook(path, file, formulas=True) as book:
@@ -100,18 +107,36 @@ def _refuse_bomb(path: str, file: BinaryIO) -> None:
     try:
         with zipfile.ZipFile(file) as archive:
             parts = archive.infolist()
-    except (zipfile.BadZipFile, ValueError, OSError) as error:
+            if any(part.flag_bits & 1 for part in parts):
+                raise FormatError(f"{path}: is encrypted; save it without a password")
+            unpacked = sum(part.file_size for part in parts)
+            limits.refuse_growth(path, grown=unpacked, most=MOST_UNPACKED, times=MOST_PACKED, usual=_SMALL)
+            for part in parts:
+                _refuse_entities(path, archive, part)
+    except RankveilError:
+        raise
+    except Exception as error:  # BadZipFile, zlib.error, NotImplementedError of an unknown way of packing, ...
         raise _damaged(path) from error
-    size = file.seek(0, 2)
-    file.seek(0)
-    unpacked = sum(part.file_size for part in parts)
-    if unpacked > MOST_UNPACKED or (unpacked > _SMALL and unpacked > MOST_PACKED * size):
+
+
+def _refuse_entities(path: str, archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> None:
+    """A part that declares entities, of which a few lines can become gigabytes; Excel never writes any."""
+    from xml.parsers import expat
+
+    def refuse(*_: Any) -> None:
         raise FormatError(
-            f"{path}: would unpack to {unpacked / (1 << 20):.0f} MiB, {unpacked // max(1, size)} times its size; "
-            f"rankveil reads up to {MOST_UNPACKED >> 20} MiB and {MOST_PACKED} times"
+            f"{path}: {part.filename} declares a document type, which Excel never does; save the workbook anew in Excel"
         )
-    if any(part.flag_bits & 1 for part in parts):
-        raise FormatError(f"{path}: is encrypted; save it without a password")
+
+    def stop(*_: Any) -> None:
+        raise StopIteration
+
+    parser = expat.ParserCreate()
+    parser.StartDoctypeDeclHandler = refuse
+    parser.StartElementHandler = stop  # nothing can be declared from here on
+    with archive.open(part) as source, suppress(StopIteration, expat.ExpatError):  # a picture is no XML
+        while block := source.read(_HEAD):
+            parser.Parse(block)
 
 
 def _damaged(path: str) -> FormatError:
@@ -134,7 +159,7 @@ def _workbook(path: str, file: BinaryIO, *, formulas: bool = False) -> Iterator[
             warnings.simplefilter("ignore", UserWarning)  # on styles and the like, which are not read
             book = openpyxl.load_workbook(file, read_only=True, data_only=not formulas)
             yield book
-    except (FormatError, MemoryError):
+    except (RankveilError, MemoryError):
         raise
     except Exception as error:  # the library raises what its parsers raise: KeyError, ParseError, BadZipFile, ...
         raise _damaged(path) from error
@@ -186,11 +211,17 @@ def _take(found: re.Match[bytes], seen: Seen) -> None:
         seen.hidden_columns += [get_column_letter(place) for place in range(ends[b"min"], last + 1)]
 
 
-def _fill(found: Sheet, sheet: Any) -> None:
+def _fill(found: Sheet, sheet: Any, *, path: str) -> None:
     """Take the rows that hold something; one without anything is left out, and counted unless it is at the end."""
     sheet.reset_dimensions()  # what the file says of them may be wrong
-    empty = 0
+    most = limits.allowed(os.stat(path).st_size)
+    empty, grown = 0, 0
     for number, cells in enumerate(sheet.rows, start=1):
+        if number > MOST_ROWS:
+            raise _damaged(path)
+        grown += _CELL * len(cells)  # one cell at the right edge makes a row of thousands
+        if grown > most:
+            limits.refuse_growth(path, grown=grown)
         values = []
         for place, cell in enumerate(cells):
             value = cell.value

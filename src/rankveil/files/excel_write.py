@@ -15,12 +15,12 @@ from rankveil import metadata
 from rankveil.errors import FormatError
 from rankveil.files import clocks, statistical
 from rankveil.files.excel_columns import is_plain_number, number_of
+from rankveil.files.excel_sheet import MOST_ROWS
 from rankveil.metadata import Described
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MOST_ROWS = 1_048_576
 MOST_COLUMNS = 16_384
 LONGEST_TEXT = 32_767
 """The most characters of a cell."""

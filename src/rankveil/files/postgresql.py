@@ -16,6 +16,8 @@ from rankveil.files.databases import Address
 from rankveil.files.dialect import Loaded
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import psycopg
     import pyarrow as pa
 
@@ -110,6 +112,12 @@ def same_table(a: str, b: str) -> bool:
     return bool(_sources(databases.parse(a)) & _sources(databases.parse(b)))
 
 
+def landed(path: str, state: str) -> bool | None:
+    """Whether the transaction with this number was committed; None when the server cannot tell."""
+    came = _came_of(databases.parse(path), int(state))
+    return None if came is None else came == "committed"
+
+
 class Replacement:
     """A table written anew inside a transaction that nobody sees before its end.
 
@@ -120,6 +128,8 @@ class Replacement:
     def __init__(self, data: pa.Table, address: Address) -> None:
         self.committed = False
         self.notes: tuple[str, ...] = ()
+        self.told_as = address.shown
+        self.question: Mapping[str, str] = {}
         self._data = databases.plain(data)
         self._address = address
         self._connection: psycopg.Connection[Any] | None = None
@@ -138,6 +148,7 @@ class Replacement:
             for setting in (*_WRITING, f"SET LOCAL lock_timeout = '{LOCK_WAIT}s'"):
                 connection.execute(sql.SQL(setting))
             self._number = connection.execute("SELECT txid_current()").fetchall()[0][0]
+            self.question = {"table": self._address.shown, "state": str(self._number)}
             self._fill(connection, self._made(connection, kinds))
 
     def commit(self) -> None:
@@ -149,7 +160,7 @@ class Replacement:
             self._connection.commit()
             self.committed = True
         except BaseException as error:
-            state = self._came_of_it()
+            state = _came_of(self._address, self._number)
             self.committed = state == "committed"
             if not isinstance(error, psycopg.Error):
                 raise
@@ -213,15 +224,16 @@ class Replacement:
                     f"{self._data.num_rows} rows in; give another name"
                 )
 
-    def _came_of_it(self) -> str | None:
-        """`committed`, `aborted`, or None when the server cannot tell; asked for as long as it is not decided."""
-        with suppress(Exception), closing(_connect(self._address)) as connection:
-            for _ in range(20):
-                state = connection.execute("SELECT txid_status(%s)", [self._number]).fetchall()[0][0]
-                if state != "in progress":
-                    return str(state)
-                time.sleep(0.1)
-        return None
+
+def _came_of(address: Address, number: int) -> str | None:
+    """`committed`, `aborted`, or None when the server cannot tell; asked for as long as it is not decided."""
+    with suppress(Exception), closing(_connect(address)) as connection:
+        for _ in range(20):
+            state = connection.execute("SELECT txid_status(%s)", [number]).fetchall()[0][0]
+            if state != "in progress":
+                return str(state)
+            time.sleep(0.1)
+    return None
 
 
 def _library(address: Address) -> Any:

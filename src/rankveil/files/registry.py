@@ -54,6 +54,9 @@ class Database(Protocol):
     def check_writable(self, path: str) -> None:
         """Fail when the table could not be replaced."""
 
+    def landed(self, path: str, state: str) -> bool | None:
+        """Whether a transaction was committed of which this was the state; None when that cannot be told."""
+
     def same_table(self, a: str, b: str) -> bool:
         """Whether two addresses lead to the same table."""
 

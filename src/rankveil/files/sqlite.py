@@ -90,6 +90,15 @@ def same_table(a: str, b: str) -> bool:
         return bool(_sources(connection, first) & _sources(connection, second))
 
 
+def landed(path: str, state: str) -> bool:
+    """Whether a transaction was committed that had brought the database to this state."""
+    address = _address(path)
+    if not os.path.exists(address.file):
+        return False
+    with _said_of(address, deed="read"), closing(_connect(address, write=False)) as connection:
+        return int(_version(connection)) >= int(state)
+
+
 class Replacement(databases.FileReplacement):
     """A table written anew inside a transaction that nobody sees before its end."""
 
@@ -108,6 +117,9 @@ class Replacement(databases.FileReplacement):
 
     def _said(self) -> AbstractContextManager[None]:
         return _said_of(self._address, deed="written")
+
+    def _state(self) -> str:
+        return _version(self._connection)
 
     def _fill(self) -> None:
         connection, table, names = self._connection, quoted(self._address.name), self._data.column_names
@@ -171,6 +183,11 @@ def _replaced(connection: sqlite3.Connection, address: Address) -> str | None:
     if databases.folded(address.name).startswith("sqlite_"):
         raise FormatError(f"{address.shown}: names that begin with sqlite_ belong to SQLite; give another")
     return None
+
+
+def _version(connection: sqlite3.Connection) -> str:
+    """A number that grows whenever a table is dropped or made."""
+    return str(connection.execute("PRAGMA schema_version").fetchone()[0])
 
 
 def _rowid(connection: sqlite3.Connection, table: str, columns: dict[str, str]) -> str | None:
@@ -355,12 +372,16 @@ def _cells(name: str, column: pa.ChunkedArray) -> list[Any]:
 
 def _said_of(address: Address, *, deed: str) -> AbstractContextManager[None]:
     """Turn SQLite's refusal into one sentence, without anything of the data."""
-    return databases.said_of(address, deed=deed, refusals=(sqlite3.Error, OverflowError), told=_told)
+    return databases.said_of(
+        address, deed=deed, refusals=(sqlite3.Error, OverflowError, UnicodeDecodeError), told=_told
+    )
 
 
-def _told(address: Address, error: sqlite3.Error | OverflowError, deed: str) -> FileError:
+def _told(address: Address, error: sqlite3.Error | OverflowError | UnicodeDecodeError, deed: str) -> FileError:
     if isinstance(error, OverflowError):
         return FormatError(f"{address.shown}: cannot be {deed}: a whole number is beyond 2^63")
+    if isinstance(error, UnicodeDecodeError):  # in what the database says of its tables
+        return FormatError(f"{address.shown}: is a damaged database")
     name = getattr(error, "sqlite_errorname", "")
     if name == "SQLITE_NOTADB":
         return FormatError(f"{address.shown}: is not an SQLite database, or is encrypted")

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from rankveil import metadata
 from rankveil.errors import FormatError, listing
+from rankveil.files import limits
 from rankveil.files.dialect import Loaded
 from rankveil.metadata import Described
 
@@ -26,6 +27,9 @@ EXACT = 2**53
 
 _MOST_PACKED = 1200
 """A compressed file cannot hold more cells per byte than this."""
+
+_CELL = 8
+"""Bytes that a cell takes at least."""
 
 _FRAGILE = ("read_sav",)
 """What the library does not only refuse when a file is damaged, but may crash on."""
@@ -68,6 +72,7 @@ def parsed(path: str, *, reader: str, what: str, encoding: str | None, **options
             cells = (header.number_rows or 0) * (header.number_columns or 0)
             if cells > size * _MOST_PACKED:
                 raise _damaged(path, what)
+            limits.refuse_growth(path, grown=cells * _CELL)
             columns, said = read(
                 place, output_format="dict", disable_datetime_conversion=True, encoding=encoding, **options
             )
@@ -82,6 +87,8 @@ def parsed(path: str, *, reader: str, what: str, encoding: str | None, **options
     except (IndexError, OverflowError, MemoryError, TypeError, ValueError) as error:
         # nonsense in the header that the library believes
         raise _damaged(path, what) from error
+    if None in said.column_names:  # a name that the library could not make sense of
+        raise _damaged(path, what)
     return columns, said
 
 

@@ -54,7 +54,7 @@ def apply(
             work.changed = {name: each for name, each in work.changed.items() if name not in work.dropped}
             counts.append({})
         elif entry.works_on == "records":
-            groups = None if work.groups is None else work.groups[0]
+            groups = None if work.groups is None else work.groups.codes
             stream = seed.stream("mask", number, entry.id, replicate)
             if not entry.by_parts and not rows.alone:
                 raise ParameterError(f"{entry.id} is not for a table in parts")
@@ -198,7 +198,7 @@ def _until_groups_agree(
     That may leave others alone with their values, so the step runs again until nothing is lost any more.
     """
     assert work.groups is not None
-    _, first, inverse = work.groups
+    first, inverse = work.groups.first, work.groups.of
     current = dict(before)
     said = len(work.notes)
     while True:

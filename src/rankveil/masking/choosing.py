@@ -8,7 +8,8 @@ from rankveil.catalogue import Method
 from rankveil.errors import ParameterError, TableError, listing
 from rankveil.masking.working import Work
 from rankveil.plans import Step
-from rankveil.table import UNMASKED_ROLES, Table, require_columns
+from rankveil.schema import UNMASKED_ROLES, require_columns
+from rankveil.table import Table
 
 
 def as_labels(entry: Method) -> bool:

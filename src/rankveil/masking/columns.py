@@ -14,7 +14,7 @@ from rankveil import metadata
 from rankveil.catalogue import Array, Outcome
 from rankveil.errors import ParameterError, listing, row_listing
 from rankveil.masking.account import RowNumbers
-from rankveil.masking.working import Current, Work
+from rankveil.masking.working import Current, Households, Work
 from rankveil.plans import Step
 from rankveil.rows import HERE, Rows
 from rankveil.seeds import Stream
@@ -35,9 +35,10 @@ def on_columns(
     if not entry.by_parts and not work.rows.alone:
         return _on_columns_of_all(step, chosen, before, rng, work)
     given = tuple(step.parameters.get("given", ()))
-    rows = work.groups[1] if grouped and work.groups is not None else None
-    x, missing = filled([before[name] for name in chosen], rows, size=len(work), everywhere=work.rows)
-    conditions, unknown = filled([work.current(name) for name in given], rows, size=len(work), everywhere=work.rows)
+    groups = work.groups if grouped else None
+    columns = [before[name] for name in chosen]
+    x, missing = filled(columns, groups, size=len(work), everywhere=work.rows)
+    conditions, unknown = filled([work.current(name) for name in given], groups, size=len(work), everywhere=work.rows)
     many = work.rows.count(int(missing.sum() + unknown.sum()))
     # a method that is told where they are and changes the pattern fills nothing in
     if many and not entry.changes_missing:
@@ -47,14 +48,13 @@ def on_columns(
         )
     wanted = {"given": conditions, "missing": missing}
     arguments = [wanted.get(need, x) for need in entry.needs]
-    there = slice(None) if rows is None else rows
-    absent = [before[name].values[there] for name in chosen]
+    absent = [each.values if groups is None else each.values[groups.leads(each.values)] for each in columns]
     gaps = np.column_stack([metadata.gap_numbers(column) for column in absent]) if entry.changes_missing else None
     with np.errstate(over="ignore", invalid="ignore"):
         made = entry.run(
             *arguments,
             gaps=gaps,
-            rng=rng.at(start=work.rows.start) if rows is None else rng.at(rows),
+            rng=rng.at(start=work.rows.start) if groups is None else rng.at(groups.first),
             rows=work.rows,
             attributes=len(chosen),
             names=tuple(chosen),
@@ -70,24 +70,25 @@ def on_columns(
     else:
         left = metadata.numbered_gaps(np.zeros_like(missing, dtype=np.int64) if outcome.gaps is None else outcome.gaps)
     masked = np.where(gone, left, outcome.values)
-    back = None if rows is None or work.groups is None else work.groups[2]
     results = {}
     for j, name in enumerate(chosen):
         rows_here = np.arange(len(x)) + work.rows.start
         _refuse_infinite(entry.id, name, np.where(gone[:, j], 0.0, masked[:, j]), rows_here)
         own = {what: int(np.broadcast_to(count, len(chosen))[j]) for what, count in outcome.counts.items()}
         column = np.ascontiguousarray(masked[:, j])
-        results[name] = Outcome(column if back is None else column[back], own)
+        if groups is not None:
+            column = groups.spread(column, columns[j].values, keep=outcome.missing is None)
+        results[name] = Outcome(column, own)
     return results
 
 
 def filled(
-    columns: Sequence[Current], rows: RowNumbers | None, *, size: int, everywhere: Rows
+    columns: Sequence[Current], groups: Households | None, *, size: int, everywhere: Rows
 ) -> tuple[Array, NDArray[np.bool_]]:
     """A matrix of the columns, missing cells at the column's mean or most frequent category, and where they are."""
-    x = np.empty((size if rows is None else rows.size, len(columns)), order="F")
+    x = np.empty((size if groups is None else groups.first.size, len(columns)), order="F")
     for j, column in enumerate(columns):
-        x[:, j] = column.values if rows is None else column.values[rows]
+        x[:, j] = column.values if groups is None else column.values[groups.leads(column.values)]
     missing = np.isnan(x)
     if not everywhere.count(int(missing.sum())):
         return x, missing
@@ -96,7 +97,8 @@ def filled(
         there = x[~missing[:, j], j]
         if columns[j].kind != "nominal":
             return rows.mean(there)
-        return float(np.argmax(rows.tally(there.astype(np.intp), len(columns[j].categories or ()))))
+        counts = rows.tally(there.astype(np.intp), len(columns[j].categories or ()))
+        return float(np.argmax(counts)) if counts.size else 0.0
 
     middles = everywhere.each(middle, {str(j): j for j in range(len(columns))}, size=x.size)
     for j, value in enumerate(middles):
@@ -170,7 +172,7 @@ def on_column(
     rng: Stream,
     attributes: int,
     temporal: Any,
-    groups: tuple[Any, RowNumbers, RowNumbers] | None,
+    groups: Households | None,
     rows: Rows,
 ) -> Outcome:
     """One column, its missing cells left out, one record for each group where it belongs to groups."""
@@ -181,7 +183,7 @@ def on_column(
         (values,), told = rows.whole([before.values, original], run)
         kept: Outcome = told
         return replace(kept, values=values, counts=kept.counts if rows.first else {})
-    records = np.arange(before.values.size) if groups is None else groups[1]
+    records = np.arange(before.values.size) if groups is None else groups.leads(before.values)
     there = records[~np.isnan(before.values[records])]
     if there.size == 0 and rows.alone:
         return Outcome(before.values)
@@ -213,7 +215,7 @@ def on_column(
     masked = before.values.copy()
     masked[there] = outcome.values
     if groups is not None:
-        masked = masked[groups[1]][groups[2]]
+        masked = groups.spread(masked[records], before.values, keep=True)
     return Outcome(masked, outcome.counts, outcome.notes, levels=outcome.levels)
 
 

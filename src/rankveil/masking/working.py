@@ -33,6 +33,61 @@ class Current:
         return self.categories is not None and self.categories.hierarchy is not None
 
 
+@dataclass(frozen=True, eq=False)
+class Households:
+    """Records in groups, in the order in which the groups come: streams are read from the first row on."""
+
+    codes: NDArray[np.int64]
+    first: RowNumbers
+    """The first record of each group."""
+    of: RowNumbers
+    """The group of each record."""
+
+    @classmethod
+    def of_codes(cls, codes: NDArray[np.int64]) -> Households:
+        """The groups of records that have these numbers."""
+        _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+        places = np.argsort(first)
+        back = np.empty_like(places)
+        back[places] = np.arange(places.size)
+        return cls(codes, first[places], back[inverse])
+
+    def leads(self, values: Array) -> RowNumbers:
+        """The first record of each group that has a value, or the first of all where none has."""
+        there = ~np.isnan(values)
+        if there[self.first].all():
+            return self.first
+        found = self.first.copy()
+        rows = np.flatnonzero(there)[::-1]
+        found[self.of[rows]] = rows  # of several the one that is written last, which comes first
+        return found
+
+    def share(self, values: Array) -> bool:
+        """Whether a column belongs to the groups: nowhere two values in one, and somewhere two records with the same.
+
+        Cells may be missing for some of a group, or for all of it in one way.
+        """
+        there = ~np.isnan(values)
+        lead = values[self.leads(values)][self.of]
+        if not np.all((values == lead) | ~there):
+            return False
+        if np.any(np.bincount(self.of[there], minlength=self.first.size) > 1):
+            return True
+        alike = metadata.gap_numbers(values) == metadata.gap_numbers(values[self.first][self.of])
+        return bool(np.all(there | alike) and np.all(there == there[self.first][self.of]))
+
+    def spread(self, made: Array, before: Array, *, keep: bool) -> Array:
+        """What a group has now, for each of its records; cells that were missing in their own way are so again.
+
+        `keep` says that no method has changed what is missing.
+        """
+        gone = np.isnan(before)
+        if not gone.any():
+            return made[self.of]
+        own = gone if keep else gone & ~np.isnan(before[self.leads(before)][self.of])
+        return np.where(own, before, made[self.of])
+
+
 class Work:
     """A table while the steps of a plan are at work on it; the table itself stays as it is."""
 
@@ -108,33 +163,19 @@ class Work:
         self.__dict__.pop("groups", None)
 
     @cached_property
-    def groups(self) -> tuple[NDArray[np.int64], RowNumbers, RowNumbers] | None:
-        """The number of each record's group, the first record of each group, and which of those each record has."""
+    def groups(self) -> Households | None:
+        """The groups of the records, where a column says which."""
         codes = self.table.group
-        if codes is None:
-            return None
-        codes = codes if self.order is None else codes[self.order]
-        _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
-        places = np.argsort(first)  # streams are read from the first row on
-        back = np.empty_like(places)
-        back[places] = np.arange(places.size)
-        return codes, first[places], back[inverse]
+        return None if codes is None else Households.of_codes(codes if self.order is None else codes[self.order])
 
     @property
     def units(self) -> int:
         """How many records there are, or groups of them."""
-        return self.rows.count(len(self)) if self.groups is None else self.groups[1].size
+        return self.rows.count(len(self)) if self.groups is None else self.groups.first.size
 
     def of_groups(self, names: Iterable[str]) -> set[str]:
         """The columns whose values are the same for all records of every group."""
-        if self.groups is None or self.groups[1].size == len(self):
+        groups = self.groups
+        if groups is None or groups.first.size == len(self):
             return set()
-        _, first, inverse = self.groups
-        same = set()
-        for name in names:
-            values = self.current(name).values
-            spread = values[first][inverse]
-            alike = np.isnan(values) & (metadata.gap_numbers(values) == metadata.gap_numbers(spread)) & np.isnan(spread)
-            if np.all((values == spread) | alike):
-                same.add(name)
-        return same
+        return {name for name in names if groups.share(self.current(name).values)}

@@ -27,6 +27,8 @@ _OWN = 50
 """And so do all but the most frequent: so many of a column have an indicator of their own."""
 _TERMS = 500
 """Terms up to which products with indicators are added, and indicators of all columns together, about."""
+_OF_NUMBERS = 1_000
+"""Terms up to which products of two columns of numbers are taken: of all such, or of none but squares."""
 
 
 @dataclass(frozen=True)
@@ -72,18 +74,26 @@ class Design:
     def products(self) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
         """For each two columns whether there are products of their terms, and what is said of those left out.
 
-        Numbers are multiplied with each other and with themselves. With categories, those pairs of columns come first
-        whose products have the fewest terms.
+        Numbers are multiplied with each other, unless those are many columns, and with themselves. With categories,
+        those pairs of columns come first whose products have the fewest terms.
         """
         sizes, widths, notes = np.array(self.sizes), self.widths, []
-        taken = np.outer(sizes == 0, sizes == 0)
+        number = sizes == 0
+        taken = np.outer(number, number)
+        wanted = int(widths.sum()) + int(np.triu(taken).sum())
+        if wanted > _OF_NUMBERS:
+            taken = np.diag(number)
+            notes.append(
+                f"products of two of the {number.sum()} columns of numbers are left out: with them the model would "
+                f"have {wanted} terms"
+            )
         many = sizes > _AS_IT_IS
         if many.any() and len(sizes) > 1:
             which = listing(self.names[j] for j in np.flatnonzero(many))
             notes.append(f"columns of more than {_AS_IT_IS} categories are in no products: {which}")
         a, b = np.triu_indices(len(sizes), k=1)
         count = widths[a] * widths[b]
-        asked = np.flatnonzero(~(taken[a, b] | many[a] | many[b]) & (count > 0))
+        asked = np.flatnonzero(~((number[a] & number[b]) | many[a] | many[b]) & (count > 0))
         asked = asked[np.argsort(count[asked], kind="stable")]
         before = int(widths.sum()) + int(np.triu(taken).sum())
         kept = asked[before + np.cumsum(count[asked]) <= _TERMS]

@@ -45,7 +45,7 @@ _SOURCE = "Domingo-Ferrer, Muralidhar and Bras-Amoros 2021"
     kinds=EVERY_KIND,
 )
 def cm1(rank_canonical: RankCanonical, *, names: tuple[str, ...] = ()) -> Value:
-    """1 - rho_1^2, with rho_1 the largest canonical correlation of the ranks: 0 when some combination is disclosed.
+    """cm1 = 1 - rho_1^2, rho_1 the largest canonical correlation of the ranks: 0 when some combination is disclosed.
 
     `chance` in the details is about what two independent tables give. A masked table that is constant tells nothing
     of the original, so it gives 1.
@@ -66,7 +66,9 @@ def cm1(rank_canonical: RankCanonical, *, names: tuple[str, ...] = ()) -> Value:
     kinds=EVERY_KIND,
 )
 def cm2(rank_canonical: RankCanonical, *, names: tuple[str, ...] = ()) -> Value:
-    """The product of 1 - rho_i^2 over the canonical correlations of the ranks: 1 when neither tells of the other.
+    """The product over the canonical correlations of the ranks: 1 when neither tells of the other.
+
+        cm2 = (1 - rho_1^2) (1 - rho_2^2) ... (1 - rho_m^2)
 
     `chance` in the details is exp(-m^2 / n), about what two independent tables of n records and m attributes give.
     A masked table that is constant tells nothing of the original, so it gives 1.
@@ -85,7 +87,7 @@ def cm2(rank_canonical: RankCanonical, *, names: tuple[str, ...] = ()) -> Value:
     kinds=EVERY_KIND,
 )
 def mutual_information(rank_canonical: RankCanonical, *, names: tuple[str, ...] = ()) -> Value:
-    """-ln(cm2), the sum of -ln(1 - rho_i^2): how much the masked ranks tell of the original ones, 0 when nothing.
+    """mi = -ln(cm2), the sum of -ln(1 - rho_i^2): how much the masked ranks tell of the original ones, 0 when nothing.
 
     It is the paper's expression (4); the information of normal variables in nats is half of that.
     `chance` in the details is m^2 / n, about what two independent tables of n records and m attributes give.
@@ -118,6 +120,8 @@ def cm3(
     rng: Stream,
 ) -> Value:
     """The least cm2, over the attributes, of the others after both tables were sorted by that one.
+
+        cm3 = min over j of cm2(X without j, sorted by X_j;  Y without j, sorted by Y_j)
 
     Records that are tied in it stand in the order of the sum of their ranks, then of the ranks in the order of the
     columns' names, so that a table with its records in another order gives 0. With heavy ties such an order makes

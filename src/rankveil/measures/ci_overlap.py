@@ -64,8 +64,11 @@ def ci_overlap(
     names: tuple[str, ...] = (),
     target: int | None,
 ) -> Value:
-    """Mean over the coefficients of the regression of the target on the rest of (o / l + o / l') / 2, with l and l' the
-    lengths of the confidence intervals from the original and from the masked table, and o the length that they share.
+    """How far the confidence intervals of the regression of the target on the rest overlap, over the coefficients.
+
+        overlap = mean of (o / l + o / l') / 2
+
+    l and l' are the lengths of an interval from the original and from the masked table, o the length that they share.
 
     Disjoint intervals count 0 (Karr et al. let them be negative). The intercept is the expected target of a record with
     the original's means, so it does not depend on where the zero of a unit lies. Columns that depend on others in the

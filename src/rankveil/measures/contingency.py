@@ -50,10 +50,13 @@ def contingency(
 ) -> Value:
     """Mean total variation distance of the joint shares over the tables of all one, two and three columns.
 
-    That of a table is half the sum over its cells of |share in the original - share in the masked table|. Where there
+        distance of a table = 1/2 sum over its cells c of |p_c - p'_c|
+
+    p_c is the share of cell c in the original, p'_c in the masked table. Where there
     are more than `most` tables of two or of three columns, that many are computed, at even steps in the order of the
     columns, and their mean stands for all. `expected` is about the value that two tables of independent records from
-    one distribution would have: the more cells, the more chance alone moves.
+    one distribution would have: the more cells, the more chance alone moves. A column that is empty in the release has
+    one category there that no original record has: every table with it is at 1.
     """
     weights = positive(weight_x), positive(weight_y)
     m = x.shape[1]

@@ -43,7 +43,8 @@ def density_loss(
 
     Gaussian kernels with Scott's bandwidth h = S n^(-1/5) of each table, by the fast Fourier transform of values
     counted on a grid (Silverman 1982). A constant column has no density: the loss is 0 if both have the same constant,
-    else 1. Records with weights count by them, and n is then the effective number (sum w)^2 / sum w^2.
+    else 1. A column that is empty in the release is lost: 1. Records with weights count by them, and n is then the
+    effective number (sum w)^2 / sum w^2.
     """
     (x, weight_x), (y, weight_y) = counted(x, weight_x), counted(y, weight_y)
     constant = is_constant(x), is_constant(y)

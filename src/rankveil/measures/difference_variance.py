@@ -18,7 +18,7 @@ from rankveil.moments import counted, is_constant, scale_of, standard_deviation
     weighted=True,
 )
 def difference_variance(x: Array, y: Array, weight_x: Array | None = None) -> float:
-    """Var(X_j - Y_j) / Var(X_j), both weighted by the weights of the original records if they have some."""
+    """v_j = Var(X_j - Y_j) / Var(X_j), both weighted by the weights of the original records if they have some."""
     (x, weight), (y, _) = counted(x, weight_x), counted(y, weight_x)
     scale = max(scale_of(x), scale_of(y))
     spread, change = standard_deviation(x / scale, weight), standard_deviation(x / scale - y / scale, weight)

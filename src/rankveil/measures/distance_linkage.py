@@ -49,10 +49,13 @@ def distance_linkage(
 ) -> Value:
     """Share of the original records whose nearest masked record is their own; a tie of t records counts 1/t.
 
-    The distance is Euclidean, with every attribute divided by the standard deviation of the original. `correct` is the
-    share with the own record alone nearest, `tied` the share that is nearest beside others. The most exposed records
-    are those most surely linked; among them first those that lie farthest from the mean of all. With weights it is the
-    share of the subjects that the records stand for, and the standard deviation is theirs.
+        share = (1/n) sum over i of [y_i among the nearest to x_i] / t_i
+        d(x, y)^2 = sum over j of ((x_j - y_j) / S_j)^2
+
+    S_j is the standard deviation of attribute j in the original. `correct` is the share with the own record alone
+    nearest, `tied` the share that is nearest beside others. The most exposed records are those most surely linked;
+    among them first those that lie farthest from the mean of all. With weights it is the share of the subjects that
+    the records stand for, and the standard deviation is theirs.
     """
     queries, points = np.array(standard_x, order="C"), np.array(scaled_y, order="C")
 

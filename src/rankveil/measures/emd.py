@@ -54,9 +54,12 @@ def emd(
 ) -> Value:
     """Least mean Euclidean distance over which the records of X must be carried to become those of Y.
 
-    Attributes are scaled to [0, 1] by the range of the original: sum of d_ij f_ij over sum of f_ij, f the best flow.
-    One that is constant in the original is scaled by the range of both tables; where Y has the same, it adds nothing.
-    Of records with weights, each table's weights are the parts of it that are carried.
+        emd = sum of d_ij f_ij / sum of f_ij
+
+    f is the flow from X to Y of least cost, d_ij the Euclidean distance of records i of X and j of Y. Attributes
+    are scaled to [0, 1] by the range of the original. One that is constant in the original is scaled by the range
+    of both tables; where Y has the same, it adds nothing. Of records with weights, each table's weights are the
+    parts of it that are carried.
     """
     records = [len(x), len(y)]
     (x, weight_x), (y, weight_y) = counted(x, weight_x), counted(y, weight_y)

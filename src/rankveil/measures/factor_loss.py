@@ -144,7 +144,11 @@ def _factor_scores(kind: Kind) -> Callable[..., Value]:
     return loss
 
 
-_WEIGHTED = "over the p^2 entries, component j weighted by its share w_j of the original variance"
+_WEIGHTED = "over the p^2 entries, each times w_j = l_j / (l_1 + ... + l_p) of the original"
+_COMPONENTS = (
+    "The components are those of the correlations: l_j is the j-th largest eigenvalue and v_ij its eigenvector, with "
+    "the sign that agrees with the other table's"
+)
 
 losses = cells_of(
     {
@@ -153,6 +157,7 @@ losses = cells_of(
             title="the correlations of attributes with principal components",
             entry="rf_ij",
             mean=_WEIGHTED,
+            defined=f"rf_ij = v_ij sqrt(l_j) is the correlation of attribute i with component j. {_COMPONENTS}",
             highest=2.0,
             unit=False,
         ),
@@ -161,6 +166,9 @@ losses = cells_of(
             title="the parts of attributes that the first principal component explains",
             entry="c_i",
             mean="over the attributes i",
+            defined="c_i = rf_i1^2 (with more `components`, the sum of so many) is the part of attribute i that the "
+            "first component explains, rf_ij = v_ij sqrt(l_j) the correlation of attribute i with component j. "
+            f"{_COMPONENTS}",
             highest=1.0,
             unit=False,
         ),
@@ -169,6 +177,8 @@ losses = cells_of(
             title="the factor score coefficients of principal components",
             entry="f_ij",
             mean=_WEIGHTED,
+            defined="f_ij = v_ij / sqrt(l_j) (or v_ij, with `scores` = projection) is what standardised attribute i is "
+            f"multiplied with to give component j. {_COMPONENTS}",
             unit=False,
         ),
     }

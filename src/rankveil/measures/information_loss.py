@@ -208,8 +208,9 @@ def _covariances(kind: Kind) -> Callable[..., Value]:
             one, other = Numbers.of(spread[first]), Numbers.of(spread[second])
             return one.times(other).times(Numbers.of(correlation[first, second]))
 
-        zero = np.abs(correlation_x[first, second]) <= NEGLIGIBLE
         x, y = covariance(spread_x, correlation_x), covariance(spread_y, correlation_y)
+        # columns of the smallest numbers there are can correlate and yet have a standard deviation that rounds to 0
+        zero = (np.abs(correlation_x[first, second]) <= NEGLIGIBLE) | (x.mantissa == 0)
         return errors_of(kind, x, y, zero=zero).value("covariances", names=named(names, spread_x.size), pairs=True)
 
     return loss
@@ -235,6 +236,8 @@ class Quantity(NamedTuple):
     entry: str
     mean: str
     """How the errors of entries become one number."""
+    defined: str
+    """What the entry is."""
     highest: float = math.inf
     """What the absolute error can be at most."""
     mapping: bool = False
@@ -245,12 +248,22 @@ class Quantity(NamedTuple):
 
 
 _EVERY_PAIR = "over the p(p - 1)/2 pairs of columns i < j"
+_VALUES = "x_ij is the value of attribute j in record i"
+_CORRELATION = "r_ij is Pearson's correlation of attributes i and j, and p the number of attributes"
 _QUANTITIES = {
-    "values": Quantity(_values, "the values", "x_ij", "over all records i and attributes j", mapping=True, origin=True),
-    "means": Quantity(_means, "the means", "m_j", "over the attributes j", origin=True),
-    "covariances": Quantity(_covariances, "the covariances", "v_ij", _EVERY_PAIR),
-    "variances": Quantity(_variances, "the variances", "v_jj", "over the attributes j"),
-    "correlations": Quantity(_correlations, "the correlations", "r_ij", _EVERY_PAIR, 2.0, unit=False),
+    "values": Quantity(
+        _values, "the values", "x_ij", "over all records i and attributes j", _VALUES, mapping=True, origin=True
+    ),
+    "means": Quantity(
+        _means, "the means", "m_j", "over the attributes j", "m_j is the mean of attribute j", origin=True
+    ),
+    "covariances": Quantity(
+        _covariances, "the covariances", "v_ij", _EVERY_PAIR, "v_ij is the covariance of attributes i and j"
+    ),
+    "variances": Quantity(
+        _variances, "the variances", "v_jj", "over the attributes j", "v_jj is the variance of attribute j"
+    ),
+    "correlations": Quantity(_correlations, "the correlations", "r_ij", _EVERY_PAIR, _CORRELATION, 2.0, unit=False),
 }
 
 
@@ -258,9 +271,12 @@ def _cell(name: str, quantity: Quantity, kind: Kind) -> Measure:
     """One cell of Table 1."""
     title, a = f"{_KINDS[kind]} of {quantity.title}", quantity.entry
     error = {"mse": f"({a} - {a}')^2", "mae": f"|{a} - {a}'|", "mv": f"|{a} - {a}'| / |{a}|"}[kind]
-    zeros = f", those with {a} = 0 left out" if kind == "mv" else ""
+    zeros = f"; entries with {a} = 0 are left out" if kind == "mv" else ""
     function = quantity.make(kind)
-    function.__doc__ = f"{title}: the mean of {error} {quantity.mean}{zeros}."
+    function.__doc__ = (
+        f"{title}.\n\n    loss = mean of {error}\n           {quantity.mean}\n\n"
+        f"{quantity.defined}. Without a prime (') they are the original's, with one the masked table's{zeros}."
+    )
     return Measure(
         id=f"loss_{name}_{kind}",
         title=title,
@@ -306,8 +322,10 @@ il5 = _renamed("il5", "loss_correlations_mae")
 
 @measure(title="Information loss", source="Domingo-Ferrer and Torra 2001", family="loss", better="lower", weighted=True)
 def il(il1: float, il2: float, il3: float, il4: float, il5: float) -> Value:
-    """IL: 100 times the mean of `il1` (values), `il2` (means), `il3` (variances), `il4` (covariances), `il5`
-    (correlations)."""
+    """IL: the mean of the losses of values, means, variances, covariances and correlations, in percent.
+
+    il = 100 (il1 + il2 + il3 + il4 + il5) / 5
+    """
     parts = {"il1": il1, "il2": il2, "il3": il3, "il4": il4, "il5": il5}
     mean = math.fsum(part / len(parts) for part in parts.values())
     if 100 * mean == math.inf:
@@ -323,8 +341,11 @@ def il(il1: float, il2: float, il3: float, il4: float, il5: float) -> Value:
     weighted=True,
 )
 def il1s(value_changes: Sequence[Changes], spread_x: Array, *, names: Names) -> Value:
-    """IL1s: the mean over all records and attributes of |x_ij - x'_ij| / (sqrt(2) S_j), S_j the standard deviation of
-    attribute j in the original; constant attributes are left out.
+    """IL1s: the mean change of a value, in standard deviations.
+
+        il1s = mean of |x_ij - x'_ij| / (sqrt(2) S_j) over all records i and attributes j
+
+    S_j is the standard deviation of attribute j in the original; constant attributes are left out.
 
     Unlike the mean variation of the values (`il1`), it does not rise sharply where an original value is near 0.
     """
@@ -352,8 +373,10 @@ def il1s(value_changes: Sequence[Changes], spread_x: Array, *, names: Names) -> 
     weighted=True,
 )
 def correlation_half_mae(correlation_x: Array, correlation_y: Array, *, names: Names) -> Value:
-    """Half the mean absolute error of the correlations: the sum of |r_ij - r'_ij| over the pairs of columns i < j,
-    divided by p(p - 1). It lies between 0 and 1."""
+    """Half the mean absolute error of the correlations, between 0 and 1.
+
+    loss = (1 / (p(p - 1))) sum of |r_ij - r'_ij| over the pairs of columns i < j
+    """
     whole = il5(correlation_x, correlation_y, names=names)
     pairs = [{**pair, "value": pair["value"] / 2} for pair in whole.details["per_pair"]]
     return Value(whole.value / 2, {"per_pair": pairs}, whole.notes)

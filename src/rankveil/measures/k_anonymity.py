@@ -36,6 +36,8 @@ def k_anonymity(
 ) -> Value:
     """The number of released records in the smallest equivalence class: those that agree in all quasi-identifiers.
 
+        k = min over the classes of their number of records
+
     A missing cell is a value of its own, and another for each missing code (empty, n/a, -9, .a); pycanon leaves records
     with missing quasi-identifiers out. With missing=any it agrees with every value, and k is the least number of
     records that agree with a record.

@@ -64,6 +64,8 @@ def l_diversity(
 ) -> Value:
     """The least number of different confidential values in an equivalence class of the release.
 
+        l = min over classes and confidential columns of the number of different values
+
     The details have entropy l-diversity and recursive (c,l)-diversity beside it, for each confidential column.
     """
     classes, diverse = _diversities(quasi_y, confidential_y)
@@ -93,6 +95,8 @@ def entropy_l_diversity(
     limit: Annotated[float, Range(1), "the l asked for: records in less diverse classes are counted"] = 2.0,
 ) -> Value:
     """The largest whole l with entropy >= log l in every equivalence class, for the values of each confidential column.
+
+        entropy = - sum over the values v of p_v log p_v,  p_v the share of v in the class
 
     The details have exp(least entropy) itself. pycanon cuts off its decimals after rounding errors: two values
     in equal shares can come out as l = 1 there; here what is whole up to 1e-9 counts as whole.

@@ -57,6 +57,9 @@ def linkage_entropy(
 ) -> Value:
     """Mean over the original records of H / log n, H the entropy of a record's match under weights exp(-d / s).
 
+        H = - sum over y of w_y log w_y,
+        w_y = exp(-d(x, y) / s) / sum over y' of exp(-d(x, y') / s)
+
     d is the permutation distance (the largest difference in ranks) to each of the n masked records, and s the median
     distance; where s is 0, all weight is on the nearest records. 1 means that the release says nothing about who is
     who. With s from all pairs the weights are wide and the value is near 1 even for the original itself; with the

@@ -169,11 +169,8 @@ class _Task:
 
 def _alone(function: Any) -> Any:
     """The function on one core: models are trained beside each other, and threads within each would wait on others."""
-    try:
-        import sklearn.ensemble  # noqa: F401 - first, because a limit is set for the libraries that are there already
-        from threadpoolctl import threadpool_limits
-    except ImportError:
-        raise NotApplicableError("it needs scikit-learn: pip install 'rankveil[sklearn]'") from None
+    import sklearn.ensemble  # noqa: F401 - first, because a limit is set for the libraries that are there already
+    from threadpoolctl import threadpool_limits
 
     def run(job: Any) -> Any:
         with threadpool_limits(1, user_api="openmp"):  # this limit is one of the thread, not of the program

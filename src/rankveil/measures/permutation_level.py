@@ -16,7 +16,7 @@ from rankveil.summaries.movements import Movements
     kinds=EVERY_KIND,
 )
 def permutation_level(rank_movements: Movements) -> Value:
-    """Mean of |rank(x_i) - rank(y_i)| / (n - 1); the maximum stands in the details. One record cannot move: 0."""
+    """level = mean of |rank(x_i) - rank(y_i)| / (n - 1); the maximum is in the details. One record cannot move: 0."""
     farthest = 2 * max(rank_movements.count - 1, 1)
     mean = rank_movements.total / rank_movements.count / farthest
     return Value(mean, details={"mean": mean, "maximum": rank_movements.largest / farthest})

@@ -103,7 +103,7 @@ def individual_risk(sample: NDArray[np.int64], population: Array) -> Array:
     array([0.69314718, 0.30685282, 0.19314718])
     """
     f = np.asarray(sample, dtype=np.float64)
-    p = np.minimum(f / population, 1.0)
+    p = f / np.maximum(f, population)
     risk = np.empty(f.size)
     steps = (p <= 0.5) & (f < _FEW)
     risk[steps] = _by_steps(f[steps], p[steps])

@@ -45,7 +45,7 @@ def power_mean(
     *,
     alpha: Annotated[float, Range(-100, 1), "the lower, the more the smallest distances weigh"] = -1.0,
 ) -> Value:
-    """(mean of p_i^alpha)^(1/alpha) of the permutation distances p_i of an attribute, alpha at most 1: larger is safer.
+    """J = (mean of p_i^alpha)^(1/alpha), p_i the permutation distances of an attribute, alpha at most 1: more is safer.
 
     It is 0 for alpha <= 0 as soon as one value keeps its rank; `unmoved` is the share of those.
     """
@@ -65,7 +65,10 @@ def power_mean_loss(
     *,
     alpha: Annotated[float, Range(1, 100), "the higher, the more the largest distances weigh"] = 2.0,
 ) -> Value:
-    """(mean of p_i^alpha)^(1/alpha) of the permutation distances of an attribute, alpha at least 1: larger is worse."""
+    """The mean of the permutation distances of an attribute that weighs large ones most: larger is worse.
+
+    J = (mean of p_i^alpha)^(1/alpha), p_i the permutation distances, alpha at least 1
+    """
     return _value(rank_powers, alpha)
 
 

@@ -233,7 +233,7 @@ def _patterns(pair: _Pair) -> tuple[Any, Whole]:
     ends = np.concatenate(([0], np.cumsum(lengths)))
     table = csr_array((counts.astype(np.float64), np.searchsorted(different, codes), ends))
     places = [word(2 * (4 * len(pair.groups) - 1 - j)) for j in range(pair.x.shape[1])]
-    return table, np.stack([(different >> place) & word(3) for place in places])
+    return table, np.stack([((different >> place) & word(3)).astype(np.int64) for place in places])
 
 
 def _by_degree(patterns: Whole, number: Array) -> Array:

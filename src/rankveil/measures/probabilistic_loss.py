@@ -101,7 +101,13 @@ def pil_mean(
     *,
     names: tuple[str, ...],
 ) -> Value:
-    """How unlikely each mean would be in a random sample of the original, averaged: Var = mu_2 / n'."""
+    """How unlikely each mean would be in a random sample of the original: the mean of pil over the attributes.
+
+        pil = 2 P(0 <= N(0,1) <= |mean(Y) - mean(X)| / sqrt(Var)),  Var = mu_2 / n'
+
+    mu_2 is the variance in the original, n' the number of released records. Where Var is 0, pil is 0 if nothing
+    changed, else 1.
+    """
     flat = _flat(mean_x, spread_x)
     rounding = np.sum([ROUNDING * np.abs(each) for each in (mean_x, spread_x, mean_y, spread_y)], axis=0)
     with np.errstate(over="ignore"):  # a difference too large for a number is a loss of 1
@@ -123,7 +129,13 @@ def pil_variance(
     *,
     names: tuple[str, ...],
 ) -> Value:
-    """How unlikely each variance would be in a random sample of the original, averaged: Var = (mu_4 - mu_2^2) / n'."""
+    """How unlikely each variance would be in a random sample of the original: the mean of pil over the attributes.
+
+        pil = 2 P(0 <= N(0,1) <= |mu_2(Y) - mu_2(X)| / sqrt(Var)),  Var = (mu_4 - mu_2^2) / n'
+
+    mu_r are central moments of the original, n' the number of released records. Where Var is 0, pil is 0 if nothing
+    changed, else 1.
+    """
     flat, ratio = _flat(mean_x, spread_x), _ratio(mean_x, spread_x, mean_y, spread_y)
     known_x, known_y = _known(mean_x, spread_x), _known(mean_y, spread_y)
     change = _beyond(ratio**2 - np.where(flat, 0.0, 1.0), known_x + ratio**2 * known_y)
@@ -148,7 +160,13 @@ def pil_covariance(
     *,
     names: tuple[str, ...],
 ) -> Value:
-    """How unlikely each covariance would be in a sample of the original, averaged: Var = (mu_22 - mu_11^2) / n'."""
+    """How unlikely each covariance would be in a random sample of the original: the mean of pil over the pairs.
+
+        pil = 2 P(0 <= N(0,1) <= |mu_11(Y) - mu_11(X)| / sqrt(Var)),  Var = (mu_22 - mu_11^2) / n'
+
+    mu_rs are central moments of two attributes of the original, n' the number of released records. Where Var is 0,
+    pil is 0 if nothing changed, else 1.
+    """
     a, b = _pairs(len(mean_x))
     flat, ratio = _flat(mean_x, spread_x), _ratio(mean_x, spread_x, mean_y, spread_y)
     known_x, known_y = _of_pairs(_known(mean_x, spread_x), a, b), _of_pairs(_known(mean_y, spread_y), a, b)
@@ -178,10 +196,14 @@ def pil_correlation(
     *,
     names: tuple[str, ...],
 ) -> Value:
-    """How unlikely each correlation would be in a sample of the original, averaged; those of a constant column are 0.
+    """How unlikely each correlation would be in a random sample of the original: the mean of pil over the pairs.
 
-    n' Var = mu_22 + rho^2 (mu_40 + mu_04 + 2 mu_22) / 4 - rho (mu_31 + mu_13) in standardised moments: the paper's
-    expression multiplied out, so that it holds for a covariance of 0 too.
+        pil = 2 P(0 <= N(0,1) <= |rho(Y) - rho(X)| / sqrt(Var)),
+        n' Var = mu_22 + rho^2 (mu_40 + mu_04 + 2 mu_22) / 4 - rho (mu_31 + mu_13)
+
+    mu_rs are moments of two standardised attributes of the original, rho their correlation, n' the number of released
+    records: the paper's expression multiplied out, so that it holds for a covariance of 0 too. The correlations of a
+    constant column count as 0. Where Var is 0, pil is 0 if nothing changed, else 1.
     """
     a, b = _pairs(len(mean_x))
     flat_x, flat_y = _flat(mean_x, spread_x), _flat(mean_y, spread_y)
@@ -212,7 +234,12 @@ def pil_quantile(
     ] = "simple",
     names: tuple[str, ...],
 ) -> Value:
-    """How unlikely the quantiles from 5 % to 95 % would be in a sample of the original: Var = q (1 - q) / (n' f(Q)^2).
+    """How unlikely the quantiles from 5 % to 95 % would be in a random sample of the original: the mean of pil.
+
+        pil = 2 P(0 <= N(0,1) <= |Q(Y) - Q(X)| / sqrt(Var)),  Var = q (1 - q) / (n' f(Q)^2)
+
+    Q is the quantile at q = 0.05, 0.10, ..., 0.95, f the density of the original there, and n' the number of released
+    records. Where Var is 0, pil is 0 if nothing changed, else 1.
 
     The simple density is the share of records within range / 1000 of the quantile, divided by the width of that
     interval, and never less than one record's worth. The kernel one is normal, its bandwidth Silverman's
@@ -247,7 +274,13 @@ def pil(
     y: Array,
     weight_y: Array | None = None,
 ) -> Value:
-    """100 times the mean of the losses of quantiles, means, variances, covariances and correlations."""
+    """100 times the mean of the losses of quantiles, means, variances, covariances and correlations.
+
+        pil = 100 (pil_quantile + pil_mean + pil_variance + pil_covariance + pil_correlation) / 5
+
+    Each is the mean of 2 P(0 <= N(0,1) <= |t(Y) - t(X)| / sqrt(Var t)) over the statistics t of its kind, with the
+    variance that t has in a simple random sample of n' records of X, n' the number of records of Y.
+    """
     parts = {
         "pil_quantile": pil_quantile,
         "pil_mean": pil_mean,

@@ -79,7 +79,8 @@ def propensity(
     Nominal attributes are indicators of their categories, and products are those of indicators with numbers and with
     indicators of other attributes. Of one with more than 20 categories those with fewer than 10 records, and all but
     the 50 most frequent (fewer where many attributes are nominal: 500 in all), are taken as one, and it is in no
-    products; products that would bring the model above 500 terms are left out, the largest first. Notes say what was.
+    products; products that would bring the model above 500 terms are left out, the largest first, and so are those of
+    two columns of numbers if there would be more than 1,000. Notes say what was.
     Trees take ordinal and nominal attributes by their codes.
     """
     rng = Seed.of(0).stream("propensity") if rng is None else rng
@@ -290,10 +291,8 @@ def _forest(table: _Merged, rng: Stream) -> _Fit:
 
 def _scores(z: Array, t: Array, folds: Rows, rng: Stream) -> Array:
     """Cross-fitted chances: for the records of each fold from trees on the other folds."""
-    try:
-        from sklearn.ensemble import ExtraTreesClassifier
-    except ImportError:
-        raise NotApplicableError("model forest needs scikit-learn: pip install rankveil[sklearn]") from None
+    from sklearn.ensemble import ExtraTreesClassifier
+
     scores = np.empty(t.size)
     states = rng.integers(_FOLDS, below=2**31)
     for fold in range(_FOLDS):

@@ -45,6 +45,9 @@ def rank_linkage(
 ) -> Value:
     """Mean over the original records of log(1 + d) / m, d the Euclidean distance in ranks to the nearest masked record.
 
+        R = (1/n) sum over i of log(1 + min over k of d(x_i, y_k)) / m
+        d(x_i, y_k)^2 = sum over the m attributes j of (rank(x_ij) - rank(y_kj))^2
+
     0 means that every record has an exact twin in the release; the larger, the less risk. With weights it is the mean
     over the subjects that the records stand for.
     """
@@ -72,7 +75,10 @@ def permutation_linkage(
 ) -> Value:
     """Mean over the original records of log(1 + d) / m, d the permutation distance to the nearest masked record.
 
-    The permutation distance of two records is the largest difference of their ranks over the attributes. With weights
+        R = (1/n) sum over i of log(1 + min over k of d(x_i, y_k)) / m
+        d(x_i, y_k) = max over the m attributes j of |rank(x_ij) - rank(y_kj)|
+
+    With weights
     it is the mean over the subjects that the records stand for.
     """
     upto = _gathered(rank_x, rank_y, np.maximum, power=1) if paired else None

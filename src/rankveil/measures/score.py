@@ -13,7 +13,10 @@ _SOURCE = "Domingo-Ferrer and Torra 2001"
 
 @measure(title="Score of loss and risk", source=_SOURCE, family="risk", better="lower", weighted=True)
 def score(il: float, distance_linkage: float, probabilistic_linkage: float, interval_disclosure: float) -> Value:
-    """0.5 IL + 0.125 distance linkage + 0.125 probabilistic linkage + 0.25 interval disclosure, all in percent."""
+    """Loss and risk in one number, all parts in percent.
+
+    score = 0.5 IL + 0.125 distance linkage + 0.125 probabilistic linkage + 0.25 interval disclosure
+    """
     return _score(il, "il", distance_linkage, probabilistic_linkage, interval_disclosure)
 
 
@@ -26,7 +29,10 @@ def score(il: float, distance_linkage: float, probabilistic_linkage: float, inte
     weighted=True,
 )
 def score_pil(pil: float, distance_linkage: float, probabilistic_linkage: float, interval_disclosure: float) -> Value:
-    """The score with the bounded probabilistic loss PIL in place of IL, so that it lies between 0 and 100."""
+    """The score with the bounded probabilistic loss PIL in place of IL, so that it lies between 0 and 100.
+
+    score = 0.5 PIL + 0.125 distance linkage + 0.125 probabilistic linkage + 0.25 interval disclosure
+    """
     return _score(pil, "pil", distance_linkage, probabilistic_linkage, interval_disclosure)
 
 

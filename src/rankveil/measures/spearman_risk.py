@@ -17,7 +17,10 @@ from rankveil.errors import NotApplicableError
     kinds=EVERY_KIND,
 )
 def spearman_risk(rank_spearman_z: float | None) -> float:
-    """Spearman's correlation of X_j and Z_j for every attribute, the largest on top: the higher, the more risk."""
+    """Spearman's correlation of X_j and Z_j for every attribute, the largest on top: the higher, the more risk.
+
+    rho_j = Cov(rank X_j, rank Z_j) / (sd(rank X_j) sd(rank Z_j)),  Z the reverse-mapped table
+    """
     if rank_spearman_z is None:
         raise NotApplicableError("the column is constant, so ranks say nothing")
     return rank_spearman_z

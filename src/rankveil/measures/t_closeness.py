@@ -55,6 +55,9 @@ def t_closeness(
 ) -> Value:
     """The largest distance of the values of an equivalence class from those of all records, over confidential columns.
 
+        t = max over the classes E of EMD(P_E, P)
+
+    P are the shares of the values in all records, P_E those in the records of E, and EMD the earth mover's distance.
     Records without the confidential value are left out of both distributions, for the order has no place for them.
     """
     classes = classes_of(quasi_y)

@@ -39,10 +39,15 @@ def total_variation(
     *,
     categories: tuple[Categories | None, ...] = (),
 ) -> Value:
-    """Half the sum over the categories of |share in the original - share in the masked table|.
+    """Half the sum of the changes of the shares of the categories.
+
+        distance = 1/2 sum over the categories c of |p_c - p'_c|
+
+    p_c is the share of c in the original, p'_c in the masked table.
 
     0: every category is as frequent as before; 1: no category of the one table is in the other. `expected` is about
-    the value that two columns of independent records from one distribution would have.
+    the value that two columns of independent records from one distribution would have. A column that is empty in the
+    release is lost: 1.
     """
     first, second = positive(weight_x), positive(weight_y)
     codes = coded(x, y)

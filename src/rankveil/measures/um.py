@@ -34,7 +34,7 @@ def um(
     basis: Annotated[Literal["ranks", "values"], "covariances of the ranks, or of the values themselves"] = "ranks",
     kinds: tuple[str, ...] = (),
 ) -> Value:
-    """1 - min(1, sum (l_j - l'_j)^2 / sum (l_j - 1/m)^2): 1 when the directions of variance are kept, 0 when lost.
+    """um = 1 - min(1, sum (l_j - l'_j)^2 / sum (l_j - 1/m)^2): 1 when the directions of variance are kept, 0 when not.
 
     l_j are the eigenvalues and v_j the eigenvectors of the original's covariances, l'_j = v_j' C v_j with C those of
     the masked table, both scaled to sum 1. When all l_j are 1/m it is 1 if all l'_j are too, else 0. Directions of

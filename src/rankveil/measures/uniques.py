@@ -34,6 +34,8 @@ def sample_uniques(
 ) -> Value:
     """The share of released records that are alone in their equivalence class.
 
+        share = (number of classes of one record) / n
+
     Alone in the sample is not yet alone in the population: `population_risk` estimates that from weights.
     """
     classes = classes_of(quasi_y, missing=missing)

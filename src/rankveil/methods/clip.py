@@ -33,13 +33,19 @@ def clip(
     temporal: Any = None,
     rows: Rows = HERE,
 ) -> Outcome:
-    """Values below `lower` or above `upper` become that end; ends that are not given are the original's."""
+    """Values below `lower` or above `upper` become that end: y' = min(max(y, lower), upper).
+
+    Ends that are not given are the original's."""
     least, largest = dates.limit("lower", lower, temporal), dates.limit("upper", upper, temporal)
     ends = rows.summary(original)
     low = ends.low if least is None else least
     high = ends.high if largest is None else largest
     if low > high:
-        shown = [f"{end:g}" if dates.has_zero(temporal) else str(dates.written(end, temporal)) for end in (low, high)]
+        shown = ["none, the original's own" if end is None else _shown(end) for end in (lower, upper)]
         raise ParameterError(f"clip: lower ({shown[0]}) is above upper ({shown[1]})")
     clipped = np.clip(y, low, high)
     return Outcome(clipped, counts={"clipped": int(np.sum(clipped != y))})
+
+
+def _shown(limit: float | str) -> str:
+    return limit if isinstance(limit, str) else f"{limit:g}"

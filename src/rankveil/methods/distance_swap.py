@@ -36,6 +36,12 @@ def distance_swap(
 ) -> Outcome:
     """Rank swap with differences from d records to p percent; a last odd record joins a 3-cycle.
 
+        y_i = x_j,  y_j = x_i,  d <= |r_i - r_j| <= p n / 100
+
+    r are ranks from 1 to n, ties broken at random. The first pairing joins ranks d or more apart; then twelve times n
+    drawn proposals exchange the partners of two pairs, each taken when both new differences are within the limits. When
+    n is odd, three records at ranks a, a + d and a + 2d hand their values round.
+
     On a column without ties every record that has a value is at permutation distance d or more, ranks being those
     among all values of the column. With ties, equal values that swap do not move: the attained distance is counted and
     reported.

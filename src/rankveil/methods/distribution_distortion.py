@@ -66,7 +66,7 @@ def distribution_distortion(x: Array, *, rng: Stream) -> Outcome:
         drawn = best.quantiles(np.sort(rng.random(x.size)))
     if not np.all(np.isfinite(drawn)):
         raise ParameterError(
-            f"distribution_distortion: draws from the fitted {best} are too large for a number; "
+            f"distribution_distortion: draws from the fitted {best.family} distribution are too large for a number; "
             "write the column in a larger unit (divide it)"
         )
     masked = np.empty_like(x)
@@ -78,7 +78,7 @@ def distribution_distortion(x: Array, *, rng: Stream) -> Outcome:
 
 
 def fitted(x: Array) -> list[Fit]:
-    """The distributions that the values allow; none for a constant column."""
+    """The distributions that the values allow and whose parameters are numbers; none for a constant column."""
     centre, spread, least = mean(x), standard_deviation(x), float(x.min())
     if spread == 0.0:
         return []
@@ -90,7 +90,7 @@ def fitted(x: Array) -> list[Fit]:
         fits.append(_exponential(x.size, centre))
     if least > 0.0 and spread >= _NARROW * centre:
         fits.append(_weibull(logs))
-    return fits
+    return [fit for fit in fits if all(map(math.isfinite, fit.parameters.values()))]
 
 
 def _normal(n: int, centre: float, spread: float) -> Fit:
@@ -136,10 +136,16 @@ def _gamma(centre: float, logs: Array) -> Fit:
     each = (shape - 1) * mean_log - shape - float(gammaln(shape)) - shape * log_scale
     return Fit(
         "gamma",
-        {"shape": shape, "scale": math.exp(log_scale)},
+        {"shape": shape, "scale": _exponential_of(log_scale)},
         logs.size * each,
         lambda u: np.exp(log_scale + _log_gamma_quantiles(u, shape)),
     )
+
+
+def _exponential_of(logarithm: float) -> float:
+    """The number with that logarithm, infinite where there is none so large."""
+    with np.errstate(over="ignore"):
+        return float(np.exp(logarithm))
 
 
 def _log_gamma_quantiles(u: Array, shape: float) -> Array:
@@ -180,7 +186,7 @@ def _weibull(logs: Array) -> Fit:
     each = math.log(shape) - shape * log_scale + (shape - 1) * mean_log - 1
     return Fit(
         "Weibull",
-        {"shape": shape, "scale": math.exp(log_scale)},
+        {"shape": shape, "scale": _exponential_of(log_scale)},
         logs.size * each,
         lambda u: np.exp(log_scale + np.log(-np.log1p(-u)) / shape),
     )

@@ -3,16 +3,17 @@
 Ordinary MDAV is sensitive: one record changed may change every group. Here the groups are runs of a fixed total order,
 so that one record changed takes at most one record out of each group and puts one in:
 
-    order   record a comes before b when a is nearer to the corner (lower_1, ..., lower_m), distances measured with each
-            attribute as a fraction of its bounds; of two at the same distance, the one in the lower row
-    groups  the k nearest to the corner, the k farthest, the k nearest of those left, and so on while 2k or more are
-            left; the last group has k to 2k - 1 records
+    order   record a comes before b when a is nearer to the corner (lower_1, ..., lower_m),
+            distances measured with each attribute as a fraction of its bounds;
+            of two at the same distance, the one in the lower row
+    groups  the k nearest to the corner, the k farthest, the k nearest of those left,
+            and so on while 2k or more are left; the last group has k to 2k - 1 records
 
 Why it is insensitive: a distance depends on its own record and the bounds alone, so that the order of two records does
 not depend on the others. Take record r out of the ordered list and put r' in: what lies between the two places moves by
 one place, all in the same direction, and nothing else moves. A group is a run of places, and which places it has
 depends on n and k alone. So each group loses at most one record and gains at most one, and its sum of attribute j
-changes by at most upper_j - lower_j. `docs/guarantees.md` says what follows from it.
+changes by at most upper_j - lower_j. The page on guarantees says what follows from it.
 """
 
 from __future__ import annotations
@@ -62,7 +63,10 @@ def dp_microaggregation(
     names: tuple[str, ...] = (),
     rng: Stream,
 ) -> Outcome:
-    """Insensitive MDAV, then Laplace noise on the group means: scale groups m (upper_j - lower_j) / (g epsilon).
+    """Insensitive MDAV, then Laplace noise on the group means.
+
+        y_j = mean of x_j in the group + Laplace(scale)
+        scale = G m (upper_j - lower_j) / (g epsilon)
 
     With G groups, one record changed moves the means of attribute j by at most G (upper_j - lower_j) / k in all, which
     is the paper's (n / k) (Delta / k) for n a multiple of k; each of the m attributes spends epsilon / m. The noise is

@@ -56,7 +56,8 @@ def hohne_noise(
             return x[:, j]
         scale = found.scale  # numbers near the largest would overflow on the way
         scaled = x[:, j] / scale
-        noisy = scaled * (1 + sign * np.abs(size[j] * draws[:, j]))
+        part = 1.0 if size[j] < 2.0**1000 else 2.0**-24  # likewise; what the noise spreads is scaled back anyway
+        noisy = scaled * (part + sign * np.abs(part * size[j] * draws[:, j]))
         there = ~missing[:, j]  # a missing cell only stands at the mean: it is in no mean or variance of the release
         _, centre, spread = rows.standardised(noisy[there])
         lost[j] = spread == 0

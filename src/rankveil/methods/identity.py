@@ -15,7 +15,7 @@ from rankveil.catalogue import EVERY_KIND, Array, method
     tells="nothing was changed",
 )
 def identity(x: Array) -> Array:
-    """The original itself: the control with no protection."""
+    """The original itself, y = x: the control with no protection."""
     return x.copy()
 
 

@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from rankveil.catalogue import Array, Outcome, Range, method
+from rankveil import dates
+from rankveil.catalogue import DATED, Array, Outcome, Range, method
 from rankveil.errors import ParameterError
 from rankveil.rows import HERE, Rows
 from rankveil.seeds import Stream
@@ -41,10 +42,11 @@ def laplace_dp(
     x: Array,
     *,
     epsilon: Annotated[float, Range(0, above=True), "the privacy budget of the step, all its columns together"],
-    lower: Annotated[float | None, "values below become this; chosen without looking at the data"] = None,
-    upper: Annotated[float | None, "values above become this; chosen without looking at the data"] = None,
+    lower: Annotated[float | None, DATED, "values below become this; chosen without looking at the data"] = None,
+    upper: Annotated[float | None, DATED, "values above become this; chosen without looking at the data"] = None,
     bounds: Annotated[Literal["given", "data"], "data for 0 to 1.5 times the maximum: a study, no guarantee"] = "given",
     fast: Annotated[bool, "noise from the seed, in floating point: for studies"] = False,
+    temporal: Any = None,
     rows: Rows = HERE,
     rng: Stream,
     attributes: int,
@@ -54,7 +56,10 @@ def laplace_dp(
     One record changed moves each clamped value of that record by at most upper - lower, so each of the m columns
     spends epsilon / m, and the step epsilon. A column with an epsilon of its own spends that epsilon / m.
     """
-    low, high = _bounds_of(x, lower=lower, upper=upper, bounds=bounds, rows=rows)
+    least, largest = dates.limit("lower", lower, temporal), dates.limit("upper", upper, temporal)
+    if least is not None and largest is not None and least >= largest and temporal is not None:
+        raise ParameterError(f"laplace_dp: lower ({lower}) must be before upper ({upper})")
+    low, high = _bounds_of(x, lower=least, upper=largest, bounds=bounds, rows=rows)
     clamped = np.clip(x, low, high)
     counts = {"clamped": int(np.sum(clamped != x))}
     notes = [STUDY] if fast else []
@@ -76,6 +81,8 @@ def _(mean: Array, covariance: Array, parameters: Sequence[dict[str, Any]]) -> t
     for j, given in enumerate(parameters):
         if given["bounds"] == "data":
             raise ParameterError("there is no correction for laplace_dp with bounds=data: the bounds are not published")
+        if isinstance(given["upper"], str):
+            raise ParameterError("there is no correction for laplace_dp of dates and times: leave those columns out")
         scale = len(parameters) * (given["upper"] - given["lower"]) / given["epsilon"]
         corrected[j, j] = np.maximum(covariance[j, j] - 2 * scale**2, 0.0)
     return mean, corrected

@@ -7,7 +7,7 @@ array([ 2.,  2.,  2., 52., 52.])
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -57,6 +57,15 @@ def mdav(
 ) -> Array | Outcome:
     """Every value becomes its group's centre; groups have k to 2k - 1 records, near each other in all columns.
 
+        while 3k or more records are left:
+            c = mean of those left
+            r = the record farthest from c;  group: r and the k - 1 nearest to it
+            s = of those left, the record farthest from r;  group: s and the k - 1 nearest to it
+        with 2k to 3k - 1 left: r and the k - 1 nearest to it, and a group of the rest
+        with fewer than 2k left: one group of them
+
+    Distances are Euclidean, and of records at equal distances the lower row is taken. k larger than n is refused.
+
     Columns count alike: numbers and levels are standardised, the distances of a nominal column (of its hierarchy, or 1
     between different categories) scaled to a variance of 1. The centre is the mean of numbers, the (lower) median of
     levels, and the mode of categories, or the category of the column with the least sum of distances to the group's.
@@ -79,29 +88,33 @@ def mdav(
             "group by distance, or leave them out"
         )
     masked = np.empty(x.shape, order="F")
-    notes = []
+    notes, left = [], []
     for columns in blocks(m, block):
         known: dict[str, Any] = {"kinds": kinds[columns], "categories": categories[columns]}
         work = partial(_grouped, k=k, by=by, nominal=nominal, names=names[columns], **known)
         carried = [*x[:, columns].T, *missing[:, columns].T.astype(np.float64)]
         if kd_blocks == 1:
-            made, _ = rows.whole(carried, partial(_told, work))
+            made, told = rows.whole(carried, work)
+            alone = told
         else:
             points = embedded(x[:, columns], **known, names=names[columns], rows=rows)
             parts, count = blocks_of(points, blocks=kd_blocks, least=k, rows=rows)
-            made, _ = rows.in_blocks(parts, [*carried, *points.T], partial(_of_block, work), blocks=count)
+            made, told = rows.in_blocks(parts, [*carried, *points.T], partial(_of_block, work), blocks=count)
+            alone = np.sum(told, axis=0)
             notes.append(f"grouped in {count} blocks of similar records, each by itself")
         masked[:, columns] = np.column_stack(made)
+        left += [f"{name} ({many})" for name, many in zip(names[columns], alone, strict=True) if many and k > 1]
+    if left:
+        notes.append(
+            "warning: values that are the only ones of their group, whose other cells are missing, stay as they were "
+            f"(column and how many): {listing(left, most=10)}; suppress them, or leave such columns out"
+        )
     return Outcome(masked, notes=tuple(dict.fromkeys(notes))) if notes else masked
 
 
-def _told(work: Callable[[Sequence[Array]], Array], carried: Sequence[Array]) -> tuple[list[Array], None]:
-    return list(work(carried).T), None
-
-
-def _of_block(work: Callable[[Sequence[Array]], Array], _: int) -> Work:
+def _of_block(work: Work, _: int) -> Work:
     """What is done with a block, whichever it is."""
-    return partial(_told, work)
+    return work
 
 
 def _grouped(
@@ -113,14 +126,19 @@ def _grouped(
     names: tuple[str, ...],
     kinds: tuple[str, ...],
     categories: tuple[Categories | None, ...],
-) -> Array:
-    """The centres of the groups of some records: their values, which are missing, and their points if known."""
+) -> tuple[list[Array], list[int]]:
+    """The centres of the groups of some records, and how many values of each column are alone in their group.
+
+    Given are their values, which are missing, and their points if known.
+    """
     m = len(kinds)
     x, missing = np.asfortranarray(np.column_stack(carried[:m])), np.column_stack(carried[m : 2 * m]) > 0
     known: dict[str, Any] = {"kinds": kinds, "categories": categories}
     points = np.column_stack(carried[2 * m :]) if len(carried) > 2 * m else embedded(x, **known, names=names)
     groups = groups_of_points(points, k=k) if by == "distance" else groups_in_order(_score(points, by=by), k=k)
-    return centroids(x, groups, missing, **known, nominal=nominal)
+    made = centroids(x, groups, missing, **known, nominal=nominal)
+    alone = [int(np.sum(np.bincount(groups[~missing[:, j]]) == 1)) for j in range(m)]
+    return list(made.T), alone
 
 
 def _score(z: Array, *, by: str) -> Array:

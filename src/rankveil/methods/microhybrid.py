@@ -32,6 +32,8 @@ def microhybrid(
 ) -> Array:
     """MDAV groups, each replaced by IPSO data (variant C) with the group's mean and covariance.
 
+        Y_g = 1 m' + Q (X_g - 1 m'),  m the mean of group g,  Q a random rotation with Q 1 = 1
+
     In each group the deviations from its mean are turned by a random rotation that leaves the mean alone. A group
     whose records agree in a column keeps that value. Groups of two keep their records or exchange them.
     """

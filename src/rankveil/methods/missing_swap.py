@@ -42,6 +42,8 @@ def missing_swap(
 ) -> Outcome:
     """In every column each missing cell trades places with one that has a value, drawn at random, nobody twice.
 
+        (y_i, y_j) = (x_j, x_i),  x_i missing,  x_j a value
+
     Values go to the record whose cell was missing, and its missing code (n/a, -9, .a; see `gaps`) goes the other way.
     Where more cells are missing than there are values, as many trade places as there are values.
     """

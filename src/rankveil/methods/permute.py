@@ -17,5 +17,8 @@ from rankveil.seeds import Stream
     "every column's distribution is exactly the original's",
 )
 def permute(x: Array, *, rows: Rows = HERE, rng: Stream) -> Array:
-    """An independent random permutation of each column: the control with the most protection."""
+    """An independent random permutation of each column: the control with the most protection.
+
+    y_i = x_pi(i),  pi drawn uniformly from all n! orders, another for each column
+    """
     return rows.permuted(x, rng.bits(x.size))

@@ -41,6 +41,8 @@ def pseudonymise(
 ) -> Outcome:
     """The first digits of HMAC-SHA256(key, value), the key drawn from the secret seed, another for each column.
 
+        y = first `length` hexadecimal digits of HMAC-SHA256(key, x)
+
     The same value has the same pseudonym, different values have different ones: where the first digits of two agree,
     all pseudonyms of the column are longer. Who has the seed can compute the pseudonym of a value and so undo it.
     """

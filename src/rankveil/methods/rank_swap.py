@@ -35,7 +35,14 @@ def rank_swap(
     rows: Rows = HERE,
     rng: Stream,
 ) -> Outcome:
-    """Rank swapping: each value swaps with one whose rank differs by at most p percent of n, nobody twice."""
+    """Rank swapping: each value swaps with one whose rank differs by at most p percent of n, nobody twice.
+
+        y_i = x_j,  y_j = x_i,  |r_i - r_j| <= p n / 100
+
+    r are ranks from 1 to n, ties broken at random. From the lowest rank up, each record that has no partner yet draws
+    one uniformly from those without partner among the next p n / 100 ranks above it; where there is none it keeps its
+    value.
+    """
     count = rows.count(x.size)
     reach = ranks_within(p, n=count)
     ties = rng.bits(x.size)

@@ -50,7 +50,10 @@ def recode(
     temporal: Any = None,
     rows: Rows = HERE,
 ) -> Outcome:
-    """Every value becomes the group that it belongs to: a group of a hierarchy, a band [a,b), or `other`."""
+    """Every value becomes the group that it belongs to: a group of a hierarchy, a band [a,b), or `other`.
+
+    y = [a,b) with a <= x < b;  y = the ancestor of x at `level` of the hierarchy;
+    y = other when the share of x is below `rare` percent"""
     said = [name for name, given in (("level", level), ("width", width), ("rare", rare)) if given is not None]
     said += ["cuts"] if cuts else []
     if len(said) != 1:
@@ -162,7 +165,10 @@ def _steps(ends: Summary, width: float, origin: float, temporal: Any) -> list[fl
         raise ParameterError(f"a width of {width:g} makes more than {_MOST} bands; choose a larger one")
     # one more at either end, because the quotient may be rounded
     steps = range(math.floor(first) - 1, math.floor(last) + 3)
-    edges = [_plain(origin + step * width) * unit for step in steps]
+    ends_of_bands = [origin + step * width for step in steps]
+    if not all(map(math.isfinite, ends_of_bands)):
+        raise ParameterError(f"a width of {width:g} makes bands that end beyond all numbers; choose a smaller one")
+    edges = [_plain(end) * unit for end in ends_of_bands]
     if any(b <= a for a, b in itertools.pairwise(edges)):
         raise ParameterError(f"a width of {width:g} is too small for numbers of this size; choose a larger one")
     return edges

@@ -17,5 +17,8 @@ from rankveil.seeds import Stream
     tells="records were put in another order, which changes no analysis that does not use the order",
 )
 def record_shuffle(records: int, *, rng: Stream) -> Order:
-    """Whole records in random order, every column with them: a trivial permutation that protects nobody."""
+    """Whole records in random order, every column with them: a trivial permutation that protects nobody.
+
+    row i of Y = row pi(i) of X,  pi drawn uniformly from all n! orders
+    """
     return rng.order(records)

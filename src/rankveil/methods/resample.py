@@ -29,7 +29,7 @@ from rankveil.seeds import Stream
 def resample(
     x: Array,
     *,
-    t: Annotated[int, Range(1), "how many bootstrap samples are averaged"] = 1,
+    t: Annotated[int, Range(1, 1000), "how many bootstrap samples are averaged"] = 1,
     rng: Stream,
 ) -> Array:
     """Resampling: y_i = (s_1(r) + ... + s_t(r)) / t, r the rank of x_i and s_k(r) the value of rank r in sample k.

@@ -15,7 +15,7 @@ from rankveil.rows import HERE, Rows
     tells="every column's mean and variance are exactly the original's",
 )
 def rescale(y: Array, original: Array, *, rows: Rows = HERE) -> Outcome:
-    """(y - mean_y) sd_x / sd_y + mean_x; a constant masked column can take the mean only."""
+    """y' = (y - mean_y) sd_x / sd_y + mean_x; a constant masked column can take the mean only."""
     (_, centre, spread), (_, mean, wanted) = rows.standardised(y), rows.standardised(original)
     notes = ("the masked column is constant: only its mean was restored",) if spread == 0 < wanted else ()
     factor = wanted / spread if spread > 0 else 0.0

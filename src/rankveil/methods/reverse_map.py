@@ -18,7 +18,7 @@ from rankveil.seeds import Stream
     tells="every column's distribution is exactly the original's",
 )
 def reverse_map(y: Array, original: Array, *, rows: Rows = HERE, rng: Stream) -> Array:
-    """Z instead of Y: z_i is the original value whose rank is that of y_i; ties in y are broken by the stream."""
+    """Z instead of Y: z_i = x_(r) with r = rank(y_i), the original value of that rank; ties in y broken at random."""
     if y.size != original.size:
         raise ParameterError("an earlier step changed how many cells are missing; let reverse_map come before it")
     return rows.in_order_of(original, y, rng.bits(y.size))

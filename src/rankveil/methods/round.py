@@ -28,7 +28,10 @@ def round_(
     decimals: Annotated[int | None, Range(-12, 12), "how many; none for as many as the original has"] = None,
     rows: Rows = HERE,
 ) -> Array:
-    """Round to `decimals`, or to whole numbers or the decimals that the original values have."""
+    """Round to `decimals`, or to whole numbers or the decimals that the original values have.
+
+    y' = round(10^decimals y) / 10^decimals,  halves to the even digit
+    """
     if decimals is None:
         decimals = int(rows.summary(np.array([float(decimals_of(original))])).high)
     return _rounded(y, decimals) + 0.0  # no -0

@@ -44,6 +44,8 @@ def sample(
 ) -> Order:
     """A simple random sample without replacement; records keep their order, and groups stay whole.
 
+        m = max(1, round(share n)) of n records, every m of them as likely;  w' = w n / m
+
     A share of n records is the nearest whole number of them, and one at least. Where a column has the role weight, the
     released weights are multiplied by n / m when m of n records (of n groups, where there are groups) are released, so
     that they stand for the same population; whole weights become decimals only where that makes some.

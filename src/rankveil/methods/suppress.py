@@ -46,6 +46,9 @@ def suppress(
 ) -> Outcome:
     """Suppress cells, as few as can be found, until every record shares what is left with at least k - 1 others.
 
+        least sum of importance_j over the suppressed cells (i, j),
+        so that every record i has f_i >= k, with f_i = the number of records like it
+
     With `importance` it is the sum of the cells' importances that is small. The least is NP-hard to find: the cells are
     the best of several ways, two greedy ones among them, improved part by part. With missing_is=any a record that lost
     cells makes others safe that stay as unique as they were among the complete records: own is the safer count.

@@ -15,8 +15,8 @@ from rankveil.partitions.records import Work
 from rankveil.partitions.scratch import Scratch
 from rankveil.partitions.selecting import Selections
 from rankveil.partitions.stages import Ask, Each
+from rankveil.schema import Schema
 from rankveil.seeds import Seed
-from rankveil.table import Schema
 
 
 def parted_tables(

@@ -30,7 +30,8 @@ from rankveil.partitions.parquet import Array, Source
 from rankveil.partitions.roles import Roles
 from rankveil.partitions.scratch import Scratch
 from rankveil.partitions.stages import Each
-from rankveil.table import NAMING_ROLES, Schema, Table
+from rankveil.schema import NAMING_ROLES, Schema
+from rankveil.table import Table
 
 _TOLD = "told"
 """Numbers by which masked cells are told apart, whatever they are worth."""

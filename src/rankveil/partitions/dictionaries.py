@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from rankveil.partitions.parquet import Source
 from rankveil.partitions.stages import Each
+from rankveil.restoring import with_sorted_words
 from rankveil.rows import Rows
 
 Known = Mapping[str, tuple[Any, ...]]
@@ -85,6 +86,15 @@ def with_all_words(original: pa.Table, made: pa.Table, rows: Rows) -> pa.Table:
         column = with_words(_whole(made, name), whole.left(name))
         made = made.set_column(place, made.schema.field(place).with_type(column.type), pa.chunked_array([column]))
     return made
+
+
+def in_no_order(table: pa.Table) -> pa.Table:
+    """A part whose records get another order, with sorted dictionaries: as they came they would tell the old one."""
+    for place, field in enumerate(table.schema):
+        if _is_dictionary(field):
+            column = with_sorted_words(_whole(table, field.name))
+            table = table.set_column(place, field, pa.chunked_array([column]))
+    return table
 
 
 def with_words(column: pa.DictionaryArray, words: Sequence[Any]) -> pa.DictionaryArray:

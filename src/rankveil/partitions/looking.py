@@ -24,7 +24,8 @@ from rankveil.categories import Categories
 from rankveil.errors import TableError, suggestion
 from rankveil.partitions.parquet import Source
 from rankveil.partitions.scratch import Scratch
-from rankveil.table import NAMING_ROLES, Schema, Table
+from rankveil.schema import NAMING_ROLES, Schema
+from rankveil.table import Table
 
 MOST = 1_000_000
 """Different cells of a column that are kept; a column with more is not one of categories."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankveil.errors import FormatError, PairError, TableError, listing, suggestion
+from rankveil.files import check_names
 from rankveil.partitions import places
 
 if TYPE_CHECKING:
@@ -77,6 +78,14 @@ class Source:
         found = [[_numbers(part.column(name), path, name) for path, part in parts] for name in columns]
         return [each[0] if len(each) == 1 else np.concatenate([*each, np.empty(0)]) for each in found]
 
+    def whole(self) -> pa.Table:
+        """The table in memory."""
+        import pyarrow as pa
+
+        assert self.schema is not None
+        parts = [part for _, part in self._parts(self.names, 0, len(self))]
+        return pa.concat_tables([self.schema.empty_table(), *parts]).unify_dictionaries()
+
     def _parts(self, columns: Sequence[str], start: int, stop: int) -> list[tuple[str, pa.Table]]:
         """Some columns of the rows from start to before stop, file by file."""
         parts, first = [], 0
@@ -108,6 +117,7 @@ def survey(path: str) -> Source:
     """Read the footers of a file or of all files of a folder, which must be alike."""
     paths = _paths(path)
     footers = [_footer(each) for each in paths]
+    check_names(footers[0][0].names, paths[0])
     for each, (schema, _) in zip(paths, footers, strict=True):
         _check_alike(paths[0], footers[0][0], each, schema)
     files, gaps = [], set()

@@ -21,7 +21,8 @@ from rankveil.partitions.parquet import Source
 from rankveil.partitions.scratch import Scratch
 from rankveil.partitions.stages import Each
 from rankveil.roles import guess_role, named_like_identifier
-from rankveil.table import Column, Role, Schema, Table
+from rankveil.schema import Role, Schema
+from rankveil.table import Column, Table
 
 
 class Whole(Digest):

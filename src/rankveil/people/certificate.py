@@ -202,14 +202,13 @@ def _per_attribute(
         strangers = [name for name in given if name not in names]
         if strangers:
             raise ParameterError(f"{what}: there is no attribute {listing(strangers)} among {listing(names, most=10)}")
-        values = np.array([float(given.get(name, otherwise)) for name in names])
-    else:
-        try:
-            values = np.atleast_1d(np.asarray(given, dtype=np.float64))
-        except (TypeError, ValueError):
-            raise ParameterError(f"{what} must be numbers of 0 or more, not {given!r}") from None
-        if values.size == 1:
-            values = np.repeat(values, len(names))
+        given = [given.get(name, otherwise) for name in names]
+    try:
+        values = np.atleast_1d(np.asarray(given, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise ParameterError(f"{what} must be numbers of 0 or more, not {given!r}") from None
+    if values.size == 1:
+        values = np.repeat(values, len(names))
     if values.shape != (len(names),):
         raise ParameterError(f"{what} needs one number for each of the {len(names)} attributes, not {values.size}")
     if not np.all(np.isfinite(values)) or np.any(values < 0):

@@ -5,20 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rankveil import auditing, masking
+from rankveil import auditing, files, masking
 from rankveil.catalogue import get_measure
-from rankveil.errors import ParameterError, listing
+from rankveil.errors import FileError, ParameterError, listing
+from rankveil.files import registry
 from rankveil.manifest import Manifest, Secret, describe, fingerprint
 from rankveil.plans import Plan, Step, make_step
+from rankveil.schema import Schema, listed
 from rankveil.seeds import SAFE_BITS, Seed
-from rankveil.table import Schema, Table, listed
+from rankveil.table import Table
 
 if TYPE_CHECKING:
     from rankveil.cluster.engine import Engine
-    from rankveil.cluster.masks import Folder
+    from rankveil.cluster.folders import Folder
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +55,7 @@ def mask(
     seed: Seed | int | str | bytes | None = None,
     publish: Sequence[str] = (),
     replicate: int = 0,
+    shuffled: bool = True,
     schema: Any = None,
     decimal: str | None = None,
     cluster: str | Engine | None = None,
@@ -66,11 +69,14 @@ def mask(
     """Mask a table by a method or a plan; the same kind of table comes out, and the one given stays as it is.
 
     The seed is drawn from the operating system unless one is given (for studies). `publish` names measures whose
-    values go into the manifest.
+    values go into the manifest. Synthetic records, which belong to nobody, are put in random order as a last step, so
+    that their places tell nothing; `shuffled=False` leaves them where they are, for studies.
 
     With `cluster` ("local", "local:4", "tcp://host:8786", or an engine) the table is a Parquet file or folder of any
     size, given by its path, and the release a folder of Parquet files at `output`: the same values as in memory.
     `scratch`, `memory` and `resume` are for that, and `progress` is called with how much is done and how much there is.
+    Without it a table may be given by the path of its file too. A Parquet one that would not fit in memory is masked by
+    local processes, as with "local", when `output` is named; one that fits is written there as a Parquet file.
     """
     plan = Plan.of(method, columns=columns, **parameters)
     for step in (then,) if isinstance(then, str | Step) else then:
@@ -78,6 +84,10 @@ def mask(
     publish = listed(publish)
     for name in publish:
         get_measure(name)
+    said: tuple[str, ...] = ()
+    by_path = isinstance(data, str | os.PathLike)
+    if cluster is None and by_path:
+        cluster, said = _place_of(data, output)
     if cluster is not None:
         if output is None:
             raise ParameterError("on a cluster, name the folder that the release is written to (output=)")
@@ -85,10 +95,14 @@ def mask(
         if decimal not in (None, "."):
             raise ParameterError("numbers of a Parquet table have no decimal mark; leave decimal out")
         declared: dict[str, Any] = {"schema": schema, "seed": seed, "publish": publish, "replicate": replicate}
+        declared["shuffled"] = shuffled
         with masked_in_parts(data, plan, output=output, cluster=cluster, **declared, **how) as (release, folder):
             folder.commit()
-        return release
-    table = Table.of(data, schema=schema, decimal=decimal)
+        return replace(release, notes=(*said, *release.notes))
+    if output is not None:
+        _check_output(output, data if by_path else None)
+    plan = plan.in_random_order() if shuffled else plan
+    table = Table.of(auditing.loaded(data, schema=schema, decimal=decimal), schema=schema, decimal=decimal)
     secret_seed = Seed.of(seed)
     applied = masking.apply(table, plan, seed=secret_seed, replicate=replicate)
     out, notes = table.replaced(
@@ -102,9 +116,41 @@ def mask(
     made = None
     if publish:
         kept = table.schema.only(name for name in table.names if name not in applied.dropped)
-        made = auditing.audit(table, Table(out, schema=kept, decimal=table.decimal), measures=publish, secret=secret)
+        matching: dict[str, Any] = {"mapping": False} if plan.synthetic else {"secret": secret}
+        made = auditing.audit(table, Table(out, schema=kept, decimal=table.decimal), measures=publish, **matching)
     account = applied.account(table)
-    return _release(table, plan, account, out, secret, notes=notes, published=made, given=seed is not None)
+    release = _release(table, plan, account, out, secret, notes=notes, published=made, given=seed is not None)
+    if output is not None:
+        files.save(out, output)
+    return release
+
+
+def _place_of(
+    path: str | os.PathLike[str], output: str | os.PathLike[str] | None
+) -> tuple[str | None, tuple[str, ...]]:
+    """Where a table that is given by its path is masked in parts, None for in memory, and what is said about that."""
+    from rankveil.cluster.masks import too_large
+
+    why = too_large(path, "release.parquet" if output is None else output)
+    if why is None:
+        return None, ()
+    if output is None:
+        raise ParameterError(f"{why}; name the folder that a release in parts is written to (output=)")
+    return "local", (f'{why}: masked in parts by processes of this machine, as with cluster="local"',)
+
+
+def _check_output(output: str | os.PathLike[str], path: str | os.PathLike[str] | None) -> None:
+    """Refuse a place that a release in memory is not written to, before anything is done."""
+    if path is None:
+        raise ParameterError("output is for tables that are given by their paths; leave it out and write release.data")
+    if registry.ending_of(os.fspath(output)) != registry.FOLDER_ENDING:
+        raise ParameterError(
+            f"{os.fspath(output)}: without a cluster the output is Parquet; give it a name that ends in "
+            f"{registry.FOLDER_ENDING}, or leave it out and write release.data"
+        )
+    if files.same_file(output, path):
+        raise FileError(f"{os.fspath(output)}: the release would overwrite the original; give another name")
+    files.check_writable(output)
 
 
 @contextmanager
@@ -118,6 +164,7 @@ def masked_in_parts(
     seed: Seed | int | str | bytes | None = None,
     publish: Sequence[str] = (),
     replicate: int = 0,
+    shuffled: bool = True,
     scratch: str | os.PathLike[str] | None = None,
     memory: str | int | None = None,
     resume: bool = False,
@@ -128,6 +175,7 @@ def masked_in_parts(
     from rankveil.cluster.places import engine_at
 
     source = open_table(data)
+    plan = plan.in_random_order() if shuffled else plan
     with (
         engine_at(cluster, memory=memory, scratch=scratch) as engine,
         masked_table(
@@ -145,11 +193,17 @@ def masked_in_parts(
         secret = Secret(made.seed, made.fingerprint, made.order)
         published = None
         if publish:
-            if made.order is not None:
+            if made.order is not None and not plan.synthetic:
                 raise ParameterError("measures of a release with fewer records are not computed on a cluster")
             kept = (schema or Schema()).only(name for name in source.names if name not in made.account.dropped)
             published = auditing.audit(
-                source.path, made.folder.staging, measures=publish, cluster=engine, schema=kept, seed=0
+                source.path,
+                made.folder.staging,
+                measures=publish,
+                cluster=engine,
+                schema=kept,
+                seed=0,
+                mapping=not plan.synthetic,
             )
         release = _release(
             made.whole,
@@ -201,6 +255,12 @@ def _release(
 
 def _warnings(table: Table, passed: Sequence[str], plan: Plan, applied: masking.Account) -> list[str]:
     told = []
+    if plan.synthetic:
+        told.append(
+            "the synthetic records stand in random order, so that no place tells whose it was"
+            if plan.reorders
+            else "warning: the synthetic records stand in the original's order, so that a place tells whose it was"
+        )
     steps = zip(plan.steps, applied.columns, strict=True)
     pseudonyms = {name for step, columns in steps if step.entry.role == "identifier" for name in columns}
     if table.has_row_labels and all(step.entry.works_on != "records" for step in plan.steps):

@@ -12,15 +12,17 @@ from numpy.typing import NDArray
 
 from rankveil import dates
 from rankveil.categories import Categories
-from rankveil.errors import ParameterError, TableError, listing
+from rankveil.errors import ParameterError, TableError, listing, refuse_unknown
 from rankveil.hierarchy import Hierarchy
 from rankveil.linkage import Linker
 from rankveil.people.bands import labels_of
 from rankveil.people.chance import DRAWS, EXHAUSTIVE, Distribution, Progress, by_chance, check_draws, whole
+from rankveil.people.codes import as_coded, labels_by_code, meanings
 from rankveil.people.diversity import CRITERIA, MEANT, Diversity
 from rankveil.ranks import SortedColumn, average_ranks
+from rankveil.schema import require_columns
 from rankveil.seeds import Seed
-from rankveil.table import Table, require_columns
+from rankveil.table import Table
 
 if TYPE_CHECKING:
     from rankveil.report.subject import Released
@@ -122,6 +124,7 @@ def verify(
     a hierarchy she may give one that was not released, and the nearest in meaning stands for it. Where bands or groups
     were released, the one that contains her value stands for it.
     """
+    refuse_unknown(declared)
     table = Table.of(masked, **declared)
     if not isinstance(record, Mapping) or not record:
         raise ParameterError("give at least one value by the name of its column, as in --record A=1,B=2")
@@ -129,7 +132,7 @@ def verify(
     require_columns(record, table.names)
     names = table.usable(tuple(record))
     notes: list[str] = []
-    given = {name: _as_released(table, name, record[name], notes) for name in names}
+    given = {name: _as_released(table, name, as_coded(table, name, record[name], notes), notes) for name in names}
     categories = [_categories(table, name, given[name]) for name in names]
     mine = np.array([_number(table, name, given[name], known) for name, known in zip(names, categories, strict=True)])
     released = np.column_stack([table.values(name) for name in names])
@@ -147,6 +150,7 @@ def verify(
     nearest = tuple(
         _shown(table, name, column.distinct[at[0]]) for name, column, at in zip(names, columns, where, strict=True)
     )
+    notes += meanings(table, names, nearest)
     rank_y = average_ranks(y)
     linker = Linker(rank_y)
     row, rows = _match(f, target, rank_y, linker, complete)
@@ -192,6 +196,7 @@ def subject_page(
     """
     from rankveil.report.subject import subject_document
 
+    refuse_unknown(declared)
     table = Table.of(masked, **declared)
     names = table.usable(columns)
     for name in names:
@@ -274,7 +279,9 @@ def _categories(table: Table, name: str, value: Any) -> Categories | None:
 def _number(table: Table, name: str, value: Any, categories: Categories | None) -> float:
     if categories is not None:
         if str(value) not in categories.labels:
-            known = f"among its categories {listing(categories.labels, most=10)}"
+            means = labels_by_code(table, name)
+            words = [f"{label} ({means[label]})" if label in means else label for label in categories.labels]
+            known = f"among its categories {listing(words, most=10)}"
             if categories.hierarchy is not None:
                 known += f", nor in its hierarchy{categories.hierarchy.suggestion(str(value))}"
             raise ParameterError(f"column {name}: {value!r} is not {known}")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankveil.catalogue import get_method
-from rankveil.errors import ParameterError, TableError
+from rankveil.errors import ParameterError, TableError, refuse_unknown
 from rankveil.manifest import MANIFEST_SCHEMA, Manifest
 from rankveil.table import Table, label_counts
 
@@ -62,6 +63,7 @@ def correct(masked: Any, manifest: Manifest | Mapping[str, Any] | str, **declare
     masked categories the shares are corrected, the missing cells left out.
     """
     content = _content(manifest)
+    refuse_unknown(declared)
     table = Table.of(masked, **declared)
     kinds = {column["name"]: column["kind"] for column in content["columns"] if column["masked"]}
     names = [name for name, kind in kinds.items() if kind == "numeric"]
@@ -97,8 +99,9 @@ def correct(masked: Any, manifest: Manifest | Mapping[str, Any] | str, **declare
         if entry.correction is None:
             raise ParameterError(f"there is no correction for {entry.id}: the original's moments do not follow from it")
         at = [names.index(name) for name in own]
-        given = [{**step["parameters"], **step.get("per_column", {}).get(name, {})} for name in own]
-        mean[at], covariance[np.ix_(at, at)] = entry.correction(mean[at], covariance[np.ix_(at, at)], given)
+        with _believed(entry.id):
+            given = [{**step["parameters"], **step.get("per_column", {}).get(name, {})} for name in own]
+            mean[at], covariance[np.ix_(at, at)] = entry.correction(mean[at], covariance[np.ix_(at, at)], given)
     smallest = float(np.linalg.eigvalsh(covariance)[0]) if len(names) else 0.0
     if smallest < -1e-9 * float(np.trace(covariance)):
         notes.append("the corrected covariance matrix is not positive semidefinite: the sample is small for this noise")
@@ -121,8 +124,9 @@ def _shares(
                 continue
             if entry.share_correction is None:
                 raise ParameterError(f"there is no correction for {entry.id}: the original's shares do not follow")
-            given = {**step["parameters"], **step.get("per_column", {}).get(name, {})}
-            shares = entry.share_correction(shares, given, step["counts"][name])
+            with _believed(entry.id):
+                given = {**step["parameters"], **step.get("per_column", {}).get(name, {})}
+                shares = entry.share_correction(shares, given, step["counts"][name])
     except ParameterError as why:
         if alone:
             raise ParameterError(f"column {name}: {why}") from None
@@ -141,4 +145,22 @@ def _content(manifest: Manifest | Mapping[str, Any] | str) -> Mapping[str, Any]:
         raise ParameterError(f"this is not a manifest: its schema is not {MANIFEST_SCHEMA}")
     if not all(isinstance(content.get(part), list) for part in ("columns", "steps")):
         raise ParameterError("the manifest is damaged: it does not list its columns and steps")
+    if not all(_has(each, name=str, kind=str, masked=bool) for each in content["columns"]):
+        raise ParameterError("the manifest is damaged: it does not say what its columns are")
+    if not all(_has(each, method=str, columns=list, parameters=dict) for each in content["steps"]):
+        raise ParameterError("the manifest is damaged: it does not say what its steps were")
     return content
+
+
+def _has(given: Any, **wanted: type) -> bool:
+    """Whether plain data are a table with these entries, each of its type."""
+    return isinstance(given, Mapping) and all(isinstance(given.get(name), kind) for name, kind in wanted.items())
+
+
+@contextmanager
+def _believed(method: str) -> Iterator[None]:
+    """What a manifest says of a step is used as it is; what cannot be used is damage."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        raise ParameterError(f"the manifest is damaged: the parameters of {method} cannot be used") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +13,7 @@ from rankveil.errors import listing
 from rankveil.report import figures
 from rankveil.report.chart import Array, Chart, Line
 from rankveil.report.look import number
-from rankveil.report.page import Captioned, Grid, Section, notes_section, render
+from rankveil.report.page import Captioned, Grid, Section, notes_section, render, without_rows
 
 _MAPPINGS = {
     "rows": "records correspond by their order",
@@ -115,23 +114,17 @@ def audit_sections(content: Mapping[str, Any], pictures: AuditPictures, *, publi
         if drawn:
             parts.append(Section("How far the values moved", told, charts=[chart]))
     parts += _class_section(content, public=public)
-    tables = [Grid(*grid[1:], caption=grid[0]) for grid in audit_grids(content)]
+    tables = [Grid(*grid[1:], caption=grid[0]) for grid in audit_grids(content, public=public)]
     said = (lambda notes: [without_rows(note) for note in notes]) if public else list
-    parts.append(Section("Measures", tables=tables, notes=said(not_applicable(content))))
+    notes = not_applicable(content)
+    if public and _by_domain(content["measures"]):
+        notes.append("subdomains are left out here: their labels and numbers of records are those of the original")
+    parts.append(Section("Measures", tables=tables, notes=said(notes)))
     parts += _picture_sections(content, pictures, public=public)
     if content["gates"]:
         judged = [(gate["rule"], gate["value"], "held" if gate["ok"] else "FAILED") for gate in content["gates"]]
         parts.append(Section("Gates", tables=[Grid(("must not come true", "value", "result"), judged)]))
     return [*parts, *_columns_section(content), *notes_section(said(content["notes"]))]
-
-
-def without_rows(note: str) -> str:
-    """A note without the numbers of single records.
-
-    >>> without_rows("2 weights are missing (rows 12, 40); every record needs one")
-    '2 weights are missing; every record needs one'
-    """
-    return re.sub(r" \((?:the first in )?rows? [^()]*\)", "", note)
 
 
 def _class_section(content: Mapping[str, Any], *, public: bool) -> list[Section]:
@@ -258,8 +251,11 @@ _BY_DOMAIN = ("il1s", "pil", "um", "emd", "propensity", "correlation_half_mae")
 """Those shown first when there are more."""
 
 
-def audit_grids(content: Mapping[str, Any]) -> list[Captioned]:
-    """The tables of an audit: a caption, headings and rows each, for a page and for a terminal."""
+def audit_grids(content: Mapping[str, Any], *, public: bool = False) -> list[Captioned]:
+    """The tables of an audit: a caption, headings and rows each, for a page and for a terminal.
+
+    Subdomains have the original's labels and counts: they are not for the public.
+    """
     measures = content["measures"]
     several = any("replicates" in given["details"] for given in measures.values())
     more = ("sd", "95 %: from", "to") if several else ()
@@ -288,8 +284,7 @@ def audit_grids(content: Mapping[str, Any]) -> list[Captioned]:
     if shown:
         cells = [(each, *(given.get(each) for given in shown.values())) for each in content["attributes"]]
         made.append(("Attribute by attribute", ("attribute", *shown), cells))
-    by_domain = {name: given["details"].get("by") for name, given in measures.items()}
-    shown = _shown({name: given for name, given in by_domain.items() if given}, _BY_DOMAIN)
+    shown = {} if public else _shown(_by_domain(measures), _BY_DOMAIN)
     if shown:
         levels = next(iter(shown.values()))
         cells = [
@@ -298,6 +293,11 @@ def audit_grids(content: Mapping[str, Any]) -> list[Captioned]:
         ]
         made.append(("Subdomain by subdomain", ("subdomain", "records", *shown), cells))
     return made
+
+
+def _by_domain(measures: Mapping[str, Any]) -> dict[str, Any]:
+    """What measures have of subdomains, where there are some."""
+    return {name: given["details"]["by"] for name, given in measures.items() if given["details"].get("by")}
 
 
 _MODELS = {

@@ -18,16 +18,16 @@ def compare_page(content: Mapping[str, Any], *, command: str | None = None, publ
     return render(
         title="Which method for these data",
         lead=content["recommendation"],
-        sections=compare_sections(content),
+        sections=compare_sections(content, public=public),
         internal=not public,
         command=command,
     )
 
 
-def compare_sections(content: Mapping[str, Any]) -> list[Section]:
-    """The parts of a page that show a comparison."""
+def compare_sections(content: Mapping[str, Any], *, public: bool = False) -> list[Section]:
+    """The parts of a page that show a comparison; why a method failed may name values, and is not for the public."""
     grids = [Grid(headings, rows, caption=caption) for caption, headings, rows in compare_grids(content)]
-    told = [f"{one['id']}: {one['note']}" for one in content["methods"] if one.get("note")]
+    told = [f"{one['id']}: {one['note']}" for one in content["methods"] if one.get("note") and not public]
     methods = Section("The methods", _what(content), charts=compare_charts(content), tables=grids, notes=told)
     return [methods, *notes_section(content["notes"])]
 

@@ -7,6 +7,7 @@ import json
 import math
 import textwrap
 from collections.abc import Sequence
+from functools import lru_cache
 from html import escape
 
 from rankveil.report import static
@@ -345,14 +346,19 @@ def still(chart: Chart) -> str:
 
 
 def _figure(chart: Chart, *, live: str = "") -> str:
-    picture = base64.b64encode(static.svg(chart, titled=False).encode("utf-8")).decode("ascii")
     note = f'<p class="rv-note">{escape(chart.note)}</p>\n' if chart.note else ""
     return (
         f'<figure class="rv-chart" data-kind="{escape(chart.kind)}">\n'
         f"<figcaption>{escape(chart.title)}</figcaption>\n"
-        f'<img class="rv-still" alt="{escape(chart.title)}" src="data:image/svg+xml;base64,{picture}">\n'
+        f'<img class="rv-still" alt="{escape(chart.title)}" src="data:image/svg+xml;base64,{_picture(chart)}">\n'
         f"{live}{note}</figure>"
     )
+
+
+@lru_cache(maxsize=64)
+def _picture(chart: Chart) -> str:
+    """The still picture; an audit shows the same one on several pages, and drawing is what takes its time."""
+    return base64.b64encode(static.svg(chart, titled=False).encode("utf-8")).decode("ascii")
 
 
 def _labels(labels: Sequence[str]) -> list[str]:

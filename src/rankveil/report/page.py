@@ -11,7 +11,7 @@ import hashlib
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -85,9 +85,14 @@ class Section:
 
 
 def render(*, title: str, lead: str, sections: Sequence[Section], internal: bool, command: str | None = None) -> str:
-    """The page as HTML; an internal one says so on the screen and on every printed sheet."""
+    """The page as HTML; an internal one says so on the screen and on every printed sheet.
+
+    A public one has no command, whose arguments may name categories, and its notes name no rows.
+    """
     from markupsafe import Markup
 
+    if not internal:
+        sections = [replace(part, notes=[without_rows(note) for note in part.notes]) for part in sections]
     scripts = [interactive.plotly_js(), interactive.DRAW] if any(part.charts for part in sections) else []
     return (
         _environment()
@@ -97,7 +102,7 @@ def render(*, title: str, lead: str, sections: Sequence[Section], internal: bool
             lead=_paragraphs(lead),
             sections=sections,
             internal=internal,
-            command=command,
+            command=command if internal else None,
             policy=_policy(scripts),
             # Our own scripts, style and drawings, in which names are escaped already.
             scripts=[Markup(script) for script in scripts],
@@ -105,6 +110,15 @@ def render(*, title: str, lead: str, sections: Sequence[Section], internal: bool
             draw=lambda chart: Markup(interactive.element(chart)),
         )
     )
+
+
+def without_rows(note: str) -> str:
+    """A note without the numbers of single records.
+
+    >>> without_rows("2 weights are missing (rows 12, 40); every record needs one")
+    '2 weights are missing; every record needs one'
+    """
+    return re.sub(r" \((?:the first in )?rows? [^()]*\)", "", note)
 
 
 def notes_section(given: Sequence[str]) -> list[Section]:

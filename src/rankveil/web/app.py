@@ -7,10 +7,11 @@ from contextlib import asynccontextmanager
 from functools import cache
 from importlib.resources import files as resources
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI, HTTPException, Request
 from starlette.exceptions import HTTPException as AnyHTTPException
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 
 from rankveil._version import __version__
 from rankveil.errors import RankveilError
@@ -26,6 +27,7 @@ LIMIT = 200_000_000
 """Bytes of an upload, unless another limit is given."""
 
 _OWN = {"style.css": "text/css", "app.js": "text/javascript", "icon.svg": "image/svg+xml"}
+_MEDIA: dict[str, dict[str, Any]] = {media: {} for media in _OWN.values()}
 
 
 def make_app(
@@ -50,15 +52,26 @@ def make_app(
             bench.dispatcher.stop()
             held.release()
 
-    app = FastAPI(title="rankveil", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
+    app = _App(title="rankveil", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
     app.add_middleware(Guard, sessions=Sessions(held, token=token, renewed=renewed), limit=limit)
     app.add_exception_handler(AnyHTTPException, _refused)
     app.add_exception_handler(RankveilError, _refused)
+    app.add_exception_handler(FileNotFoundError, _gone)
     app.state.bench = bench
-    app.get("/assets/{name}")(_asset)
+    app.get("/assets/{name}", response_class=Response, responses={200: {"content": _MEDIA}})(_asset)
     for module in (data, mask, audit, attack, compare, release, work, delete):
-        app.include_router(module.router(bench))
+        app.include_router(module.router(bench), default_response_class=HTMLResponse)
     return app
+
+
+class _App(FastAPI):
+    """Describes its pages when somebody asks, at /openapi.json: that reads the whole catalogue."""
+
+    def openapi(self) -> dict[str, Any]:
+        """The OpenAPI document."""
+        from rankveil.web.description import describe
+
+        return describe(self.routes, title=self.title, version=self.version)
 
 
 async def _refused(request: Request, error: Exception) -> Response:
@@ -76,7 +89,13 @@ async def _refused(request: Request, error: Exception) -> Response:
         title="That did not work",
         sentence=sentence,
         charts=False,
+        headers=getattr(error, "headers", None),
     )
+
+
+async def _gone(request: Request, error: Exception) -> Response:
+    """What was there a moment ago, before another browser deleted it."""
+    return await _refused(request, HTTPException(404, "It is not in the workspace any more."))
 
 
 def _asset(name: str) -> Response:

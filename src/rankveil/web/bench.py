@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any
@@ -34,6 +35,8 @@ _MOST_FIELDS = 20_000
 
 
 async def _read_form(request: Request) -> AsyncIterator[FormData]:
+    if not _in_utf_8(request.headers.get("content-type", "")):
+        raise HTTPException(400, "A form must be sent in UTF-8.")
     try:
         form = await request.form(max_fields=_MOST_FIELDS)
     except (HTTPException, TooLargeError) as error:
@@ -43,6 +46,12 @@ async def _read_form(request: Request) -> AsyncIterator[FormData]:
         yield form
     finally:
         await form.close()
+
+
+def _in_utf_8(content_type: str) -> bool:
+    """Whether a form is sent as browsers do; other encodings could bring in text that cannot be written."""
+    charset = re.search(r"charset\s*=\s*\"?([^\";]*)", content_type, re.IGNORECASE)
+    return charset is None or charset[1].strip().lower() in ("utf-8", "utf8")
 
 
 Form = Annotated[FormData, Depends(_read_form)]
@@ -108,6 +117,13 @@ class Bench:
             raise HTTPException(404, "There is no such run in the workspace.")
         return found
 
+    def result(self, run: Run) -> dict[str, Any]:
+        """What came out of a run that is done, or the answer that it is not there any more."""
+        found = self.runs.result(run)
+        if not found:
+            raise HTTPException(404, "There is no such run in the workspace.")
+        return found
+
     def releases(self, source: Source) -> list[Run]:
         """The maskings of a table that are done, the latest first."""
         return [run for run in self.runs.all(source=source.id, kind="mask") if run.status == "done"]
@@ -123,8 +139,8 @@ class Bench:
         with self.dispatcher.at_rest([*own, *others]):
             for run in own:
                 self.runs.remove(run)
-            self.drafts.remove(source.id)
             self.sources.remove(source)
+            self.drafts.remove(source.id)
 
     def delete_run(self, run: Run) -> None:
         """Delete a run and what is about its release, unless one of them is under way."""
@@ -144,10 +160,14 @@ class Bench:
         secret: str | None = None,
     ) -> Run:
         """Begin a piece of work; a secret that it needs lies in its folder and nowhere else."""
-        run = self.runs.new(kind, source.id, settings, declared=asdict(source.declared), release=release, after=after)
-        if secret is not None:
-            write_bytes(self.runs.folder(run) / "secret.json", secret.encode("utf-8"))
-        return self.dispatcher.submit(run)
+        with self.dispatcher.at_rest(()):  # so that the table is not deleted meanwhile
+            source = self.source(source.id)
+            run = self.runs.new(
+                kind, source.id, settings, declared=asdict(source.declared), release=release, after=after
+            )
+            if secret is not None:
+                write_bytes(self.runs.folder(run) / "secret.json", secret.encode("utf-8"))
+            return self.dispatcher.submit(run)
 
 
 def show(

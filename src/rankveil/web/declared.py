@@ -10,7 +10,7 @@ from typing import Any
 
 from rankveil.errors import ParameterError, RankveilError
 from rankveil.hierarchy import Hierarchy
-from rankveil.table import Schema
+from rankveil.schema import Schema
 from rankveil.web.workspace import new_id, write_bytes
 
 

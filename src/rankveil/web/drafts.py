@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from rankveil.errors import ParameterError
+from rankveil.errors import FileError, ParameterError
 from rankveil.plans import Plan, Step
 from rankveil.web.workspace import Workspace, read_json, write_json
 
@@ -69,8 +69,10 @@ class Drafts:
         return Draft(plain.get("history", [[]]), int(plain.get("at", 0)))
 
     def change(self, source: str, how: Callable[[Draft], Draft]) -> Draft:
-        """Change a draft and keep it."""
+        """Change a draft and keep it, unless its table is gone."""
         with self._guard:
+            if not self._workspace.folder("data", source).exists():
+                raise FileError("the table is not in the workspace any more")
             made = how(self.get(source))
             write_json(self._path(source), {"history": made.history, "at": made.at})
             return made

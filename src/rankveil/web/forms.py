@@ -266,6 +266,11 @@ def read_number(given: Given, name: str, *, whole: bool = False, least: float, m
     return value
 
 
+def read_place(text: str) -> int | None:
+    """The number of a step or of a place on a map, from 0; None when it is none."""
+    return int(text) if text.isdecimal() and len(text) < 6 else None
+
+
 def read_settings(entries: Mapping[str, Entry[Any]], given: Given, *, prefix: str) -> dict[str, dict[str, Any]]:
     """Parameters of several entries, those that were entered, by id."""
     found = {}

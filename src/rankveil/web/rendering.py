@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -37,11 +37,11 @@ def environment() -> Environment:
     return made
 
 
-def page(template: str, *, status: int = 200, **context: Any) -> HTMLResponse:
+def page(template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **context: Any) -> HTMLResponse:
     """A whole page."""
     from starlette.responses import HTMLResponse
 
-    return HTMLResponse(fragment(template, **context), status_code=status)
+    return HTMLResponse(fragment(template, **context), status_code=status, headers=headers)
 
 
 def fragment(template: str, **context: Any) -> str:

@@ -75,7 +75,7 @@ def left_out_command(names: Names, left_out: Sequence[str]) -> str:
     return shlex.join(["python", "-c", code])
 
 
-def command(names: Names, declared: Declared, *, publish: Sequence[str] = ()) -> str:
+def command(names: Names, declared: Declared, *, publish: Sequence[str] = (), formulas: bool = False) -> str:
     """Commands of a shell that make the same release; the seed goes from the secret to the command unseen."""
     lines = [left_out_command(names, declared.left_out)] if declared.left_out else []
     given = names.kept if declared.left_out else names.original
@@ -84,6 +84,8 @@ def command(names: Names, declared: Declared, *, publish: Sequence[str] = ()) ->
     words += flags(declared.released)
     if publish:
         words += ["--publish", ",".join(publish)]
+    if formulas:  # a file for spreadsheets is written as it is here
+        words += ["--formulas", "keep"]
     lines.append(f"{shlex.join(['python', '-c', seed])} |\n  {shlex.join([*words, '--seed-file', '-'])}")
     return "\n".join(lines) + "\n"
 

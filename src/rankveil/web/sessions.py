@@ -7,7 +7,9 @@ import hmac
 import secrets
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
+from rankveil.errors import FileError
 from rankveil.web.workspace import Workspace, read_json, write_json
 
 _MOST = 20
@@ -41,7 +43,8 @@ class Sessions:
             self._token = secrets.token_urlsafe(32)
             session = secrets.token_urlsafe(32)
             self._known = [*self._known, _hashed(session)][-_MOST:]
-            write_json(self._path, {"sessions": self._known})
+            with suppress(FileError):  # a full disk: this server knows the browser, the next one will not
+                write_json(self._path, {"sessions": self._known})
         self._renewed(self._token)
         return session
 

@@ -17,6 +17,7 @@ from urllib.parse import quote
 from rankveil import datasets, files
 from rankveil.errors import FileError, ParameterError, RankveilError
 from rankveil.files import Dialect, databases, registry
+from rankveil.files.atomic import said_of
 from rankveil.inspection import Inspection, inspect
 from rankveil.manifest import Manifest
 from rankveil.table import Table
@@ -186,8 +187,9 @@ class Sources:
         )
         try:
             path = folder / source.file
-            fill(path)
-            os.chmod(path, 0o600)
+            with said_of(name, deed="kept"):
+                fill(path)
+                os.chmod(path, 0o600)
             opened = open_table(path, source.declared, name=name)
             if len(opened.table) == 0:
                 raise ParameterError("the table has no records")
@@ -297,7 +299,10 @@ def _checked(manifest: bytes, *, records: int) -> bytes:
         told = Manifest.from_json(manifest.decode("utf-8-sig")).content
     except UnicodeDecodeError:
         raise FileError("this is not a manifest: it is not UTF-8 text") from None
-    if told.get("records", {}).get("out") != records:
+    counts = told.get("records")
+    if told.get("mapping") not in ("kept", "reordered", "none"):
+        raise FileError("this is not a manifest: it does not tell how records correspond to those of the original")
+    if not isinstance(counts, dict) or counts.get("out") != records:
         raise FileError(
             f"this is the manifest of another release: the table has {records} records, and it tells others"
         )

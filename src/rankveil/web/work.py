@@ -27,6 +27,8 @@ def main(folder: Path) -> int:
     if run is None:
         return 2
     held = _alone(folder)
+    for earlier in ("result.json", "failure.json"):  # of a process that was stopped at the last moment
+        (folder / earlier).unlink(missing_ok=True)
     try:
         perform(folder, run)
         return 0
@@ -49,7 +51,7 @@ def _alone(folder: Path) -> Any:
         import fcntl
     except ImportError:
         return None
-    held = open_lock(folder / ".lock")
+    held = open_lock(folder)
     fcntl.flock(held, fcntl.LOCK_EX)
     return held
 

@@ -30,6 +30,7 @@ Room = Literal["data", "plans", "runs", "inbox"]
 _ID = re.compile(r"[0-9a-f]{16}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
 _GONE = ".gone-"
+_LOCK = ".lock"
 
 
 def new_id() -> str:
@@ -87,10 +88,18 @@ class Workspace:
         shutil.rmtree(aside, ignore_errors=True)
 
     def _sweep(self) -> None:
-        """Delete what an earlier server had begun to delete."""
-        for room in ("data", "runs"):
-            for left in (self.root / room).glob(f"{_GONE}*"):
-                shutil.rmtree(left, ignore_errors=True)
+        """Delete what an earlier server had begun to write or to delete when it was killed."""
+        for room, mark in (("data", "meta.json"), ("runs", "run.json")):
+            for left in (self.root / room).iterdir():
+                if left.name.startswith(_GONE) or (is_id(left.name) and not (left / mark).exists()):
+                    shutil.rmtree(left, ignore_errors=True)
+        for pattern in (".*", "plans/.*", "data/*/.*", "runs/*/.*"):
+            for left in self.root.glob(pattern):
+                if left.name != _LOCK and left.is_file():
+                    _unlink(left)
+        for plan in (self.root / "plans").iterdir():
+            if not (self.root / "data" / plan.stem).exists():
+                _unlink(plan)
 
     def hold(self) -> None:
         """Take the workspace for this process until it ends; an error when another one has it."""
@@ -102,7 +111,7 @@ class Workspace:
             import fcntl
         except ImportError:  # a system without such locks
             return
-        self._lock = open_lock(self.root / ".lock")
+        self._lock = open_lock(self.root)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -116,9 +125,14 @@ class Workspace:
             self._lock = None
 
 
-def open_lock(path: Path) -> Any:
-    """A file to hold a lock on, for its owner alone."""
-    return open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w")
+def open_lock(folder: Path) -> Any:
+    """A file in a folder to hold a lock on, for its owner alone."""
+    return open(os.open(folder / _LOCK, os.O_WRONLY | os.O_CREAT, 0o600), "w")
+
+
+def _unlink(path: Path) -> None:
+    with suppress(OSError):
+        path.unlink()
 
 
 def _make(root: Path) -> None:
@@ -155,8 +169,7 @@ def write_bytes(path: Path, content: bytes) -> None:
     except OSError as error:
         raise FileError(f"{path.name}: cannot be written: {(error.strerror or 'the system refused').lower()}") from None
     finally:
-        with suppress(OSError):
-            beside.unlink()
+        _unlink(beside)
 
 
 def read_json(path: Path) -> dict[str, Any] | None:

@@ -8,6 +8,7 @@ from typing import Any
 import rankveil as rv
 from rankveil import files
 from rankveil.errors import RankveilError, listing
+from rankveil.files.formulas import for_spreadsheets
 from rankveil.table import Table
 from rankveil.web import repeat
 from rankveil.web.declared import Declared
@@ -39,7 +40,8 @@ def mask_table(job: Job) -> None:
             "The manifest", f"{names.masked}.manifest.json", private=False, text="what was done, without the seed"
         ),
     }
-    notes = [*opened.notes, *release.notes]
+    formulas = for_spreadsheets(release.data, names.masked, formulas="keep")[1]
+    notes = [*opened.notes, *release.notes, *formulas]
     schema = opened.table.schema.only(release.data.column_names)
     table = Table(release.data, schema=schema, decimal=opened.table.decimal)
     certificate = _public_certificate(job, opened.table, table, release, notes)
@@ -76,7 +78,7 @@ def mask_table(job: Job) -> None:
         "measures": dict(release.manifest["measures"]),
         "mapping": release.manifest["mapping"],
         "masked": masked,
-        "command": repeat.command(names, declared, publish=publish),
+        "command": repeat.command(names, declared, publish=publish, formulas=bool(formulas)),
         "notes": list(dict.fromkeys(notes)),
     }
     job.finish(content, outputs)

@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi import APIRouter
 from starlette.datastructures import FormData
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from rankveil import catalogue
 from rankveil.errors import ParameterError, RankveilError
@@ -21,7 +21,7 @@ from rankveil.web.sources import Source
 from rankveil.web.workspace import read_json
 
 _FIRST = ("mdav", "rank_swap", "additive_noise")
-_TARGETS = {
+TARGETS = {
     "sweep": "the whole map of risk and utility",
     "risk": "all at the same risk",
     "utility": "all at the same utility (the first one ticked)",
@@ -47,7 +47,7 @@ def router(bench: Bench) -> APIRouter:
             return _page(bench, source, error=str(error), given=form)
         return go(f"/runs/{bench.ask('compare', source, settings).id}")
 
-    @routes.get("/runs/{id}/map")
+    @routes.get("/runs/{id}/map", response_class=JSONResponse)
     def live(id: str) -> dict[str, Any]:
         run = bench.run(id)
         found = places_of(bench, run)
@@ -66,10 +66,10 @@ def router(bench: Bench) -> APIRouter:
     @routes.post("/runs/{id}/take")
     def take(id: str, form: Form) -> Response:
         run = bench.run(id)
-        found, place = places_of(bench, run), str(form.get("place") or "")
-        if not place.isdecimal() or int(place) >= len(found):
+        found, place = places_of(bench, run), forms.read_place(str(form.get("place") or ""))
+        if place is None or place >= len(found):
             raise ParameterError("there is no such place on the map")
-        plan = Plan.from_dict(found[int(place)]["plan"])
+        plan = Plan.from_dict(found[place]["plan"])
         bench.drafts.change(run.source, lambda draft: draft.changed(plan.steps))
         return go(f"/data/{run.source}/mask")
 
@@ -99,7 +99,7 @@ def _settings(bench: Bench, source: Source, form: FormData) -> dict[str, Any]:
     if not methods:
         raise ParameterError("tick at least one method")
     target, at = str(form.get("at") or "sweep"), {}
-    if target not in _TARGETS:
+    if target not in TARGETS:
         raise ParameterError("choose where to compare")
     if target == "claims":
         at = {"claims": 0.0}
@@ -162,7 +162,7 @@ def _page(bench: Bench, source: Source, *, error: str | None = None, given: Form
         given=given,
         methods=list(_methods().values()),
         first=_FIRST,
-        targets=_TARGETS,
+        targets=TARGETS,
         risks=[entry for entry in measures if entry.family in ("risk", "confidentiality")],
         utilities=[entry for entry in measures if entry.family in ("utility", "loss")],
         fixed=fixed,

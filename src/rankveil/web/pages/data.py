@@ -17,7 +17,8 @@ from rankveil import metadata
 from rankveil.errors import ParameterError, RankveilError, listing
 from rankveil.files import registry
 from rankveil.inspection import Inspection
-from rankveil.table import Kind, Role, Table
+from rankveil.schema import Kind, Role
+from rankveil.table import Table
 from rankveil.web.bench import Bench, Form, go, read_upload, show
 from rankveil.web.declared import Declared
 from rankveil.web.security import human_size

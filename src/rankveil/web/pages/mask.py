@@ -47,17 +47,17 @@ def router(bench: Bench) -> APIRouter:
 
     @routes.get("/data/{id}/mask")
     def building(id: str, method: str = FIRST, edit: str = "", column: str | None = None) -> HTMLResponse:
-        return page(bench.source(id), method=method, edit=_place(edit), column=column)
+        return page(bench.source(id), method=method, edit=forms.read_place(edit), column=column)
 
     @routes.get("/data/{id}/mask/fields")
-    def fields(id: str, method: str) -> HTMLResponse:
+    def fields(id: str, method: str = FIRST) -> HTMLResponse:
         form = forms.step_form(method, bench.opened(bench.source(id)).table)
         return HTMLResponse(rendering.fragment("step_fields.html", form=form))
 
     @routes.post("/data/{id}/mask/step")
     def step(id: str, form: Form) -> Response:
         source = bench.source(id)
-        edit = _place(str(form.get("edit") or ""))
+        edit = forms.read_place(str(form.get("edit") or ""))
         try:
             made = forms.read_step(form, bench.opened(source).table)
             wanted = drafts.added(made, at=edit)(bench.drafts.get(id)).plan
@@ -88,7 +88,9 @@ def router(bench: Bench) -> APIRouter:
             return page(source, error=str(error), loading=True)
         return go(f"/data/{id}/mask#plan")
 
-    @routes.get("/data/{id}/mask/plan.toml")
+    @routes.get(
+        "/data/{id}/mask/plan.toml", response_class=Response, responses={200: {"content": {"application/toml": {}}}}
+    )
     def plan(id: str) -> Response:
         source, plan = bench.source(id), bench.drafts.get(id).plan
         if plan is None:
@@ -124,13 +126,6 @@ def _read_plan(form: FormData) -> Plan:
         return read(text)
     except RankveilError as error:
         raise type(error)(f"{upload.name}: {error}") from None
-    except RecursionError:
-        raise ParameterError(f"{upload.name}: is no plan but something nested far deeper") from None
-
-
-def _place(text: str) -> int | None:
-    """Which step is meant, None for a new one."""
-    return int(text) if text.isdecimal() and len(text) < 6 else None
 
 
 def _change(form: FormData) -> Any:
@@ -138,7 +133,7 @@ def _change(form: FormData) -> Any:
     what, _, place = str(form.get("do") or "").partition("-")
     if what in ("undo", "redo"):
         return lambda draft: draft.moved(-1 if what == "undo" else 1)
-    at = _place(place)
+    at = forms.read_place(place)
     if at is None:
         raise ParameterError("there is no such step in the plan")
     if what == "remove":

@@ -30,7 +30,11 @@ def router(bench: Bench) -> APIRouter:
             runs=bench.runs.all(source=source.id, kind="mask"),
         )
 
-    @routes.get("/runs/{id}/files/{name}")
+    @routes.get(
+        "/runs/{id}/files/{name}",
+        response_class=FileResponse,
+        responses={200: {"content": {"application/octet-stream": {}}}},
+    )
     def download(id: str, name: str) -> Response:
         found = bench.runs.output(bench.run(id), name)
         if found is None:
@@ -44,9 +48,9 @@ def router(bench: Bench) -> APIRouter:
     @routes.post("/runs/{id}/certify")
     def certify(id: str, form: Form) -> Response:
         run = bench.run(id)
+        if run.kind != "mask" or run.status != "done":
+            raise ParameterError("choose a release that is done")
         try:
-            if run.kind != "mask" or run.status != "done":
-                raise ParameterError("choose a release that is done")
             diversity = str(form.get("diversity") or "variance")
             if diversity not in CRITERIA:
                 raise ParameterError(f"diversity must be {' or '.join(CRITERIA)}")
@@ -62,13 +66,13 @@ def router(bench: Bench) -> APIRouter:
 
 
 def _changed(bench: Bench, run: Run) -> dict[str, int]:
-    return dict(bench.runs.result(run)["content"]["changed"])
+    return dict(bench.result(run)["content"]["changed"])
 
 
 def release_page(bench: Bench, run: Run, *, error: str | None = None) -> HTMLResponse:
     """The page of a masking that is done."""
     source = bench.source(run.source)
-    result = bench.runs.result(run)
+    result = bench.result(run)
     content, outputs = result["content"], result["outputs"]
     notes = content["notes"]
     about = bench.runs.all(release=run.id)
@@ -99,7 +103,11 @@ def release_page(bench: Bench, run: Run, *, error: str | None = None) -> HTMLRes
         private=[(run, name, said) for name, said in outputs.items() if said["private"]]
         + [each for each in reports if each[2]["private"]],
         about=about,
-        verdicts=[(other, bench.runs.result(other)["content"]) for other in about if other.status == "done"],
+        verdicts=[
+            (other, told)
+            for other in about
+            if other.status == "done" and (told := bench.runs.result(other).get("content"))
+        ],
         hierarchies=bool(run.declared.get("hierarchies")),
         script=bench.runs.text(run, "repeat.py"),
         criteria=CRITERIA,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from rankveil.report import figures  # noqa: F401 - loaded before the first chart is asked for
 from rankveil.web import places, rendering
@@ -34,7 +34,7 @@ def router(bench: Bench) -> APIRouter:
             return release_page(bench, run)
         return _page(bench, run)
 
-    @routes.get("/runs/{id}/state")
+    @routes.get("/runs/{id}/state", response_class=JSONResponse)
     def state(id: str) -> dict[str, Any]:
         return _state(bench, bench.run(id))
 

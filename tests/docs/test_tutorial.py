@@ -1,0 +1,188 @@
+"""What the tutorial says of its releases is what the commands give, for the seeds that it names."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from rankveil.cli import main
+from rankveil.cli.verify import only_permuted
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+WORDS = " ".join(PAGE.split())
+ORIGINAL = "rankveil-demo/original.csv"
+NUMBERS = ["--columns", "AGE,HOURS,INCOME,TAX,SAVINGS"]
+ALL = ["--roles", "roles.toml"]
+ROWS = [[float(cell) for cell in row.split("|")[1:-1]] for row in re.findall(r"^\| \d+ \|.*$", PAGE, re.MULTILINE)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, demo: Path) -> Path:
+    """The reader's folder, with the files of the page."""
+    place = tmp_path_factory.mktemp("tutorial")
+    shutil.copytree(demo, place / "rankveil-demo")
+    for name, text in re.findall(r"^```toml\n(# (\S+\.toml)\n.*?)^```$", PAGE, re.MULTILINE | re.DOTALL):
+        (place / text).write_text(name, encoding="utf-8")
+    return place
+
+
+@pytest.fixture(autouse=True)
+def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+
+
+def said(*words: str) -> dict[str, Any]:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        assert main([*words, "--json"]) == 0
+    found: dict[str, Any] = json.loads(out.getvalue())
+    return found
+
+
+def found_alone(release: str, columns: list[str]) -> int:
+    return int(said("attack", ORIGINAL, release, *columns)["counts"]["correct"])
+
+
+def measured(release: str, *names: str) -> Mapping[str, Any]:
+    measures: dict[str, Any] = said("audit", ORIGINAL, release, *ALL, "--measures", ",".join(names))["measures"]
+    return measures
+
+
+def released(seed: float, *more: str) -> str:
+    name = f"release-{seed:g}.csv"
+    if not Path(name).exists():
+        said("mask", ORIGINAL, "-o", name, "--plan", "plan.toml", *ALL, "--seed", f"{seed:g}")
+    return name
+
+
+def test_eight_seeds_are_told() -> None:
+    assert [row[0] for row in ROWS] == list(range(1, 9))
+    assert f"found 15 of {sum(row[1] for row in ROWS):,.0f} records" in WORDS
+    assert sum(row[2] for row in ROWS) == 15
+    assert "15 in all eight tries, where blind guesses would find 8." in WORDS
+    assert [row[3] for row in ROWS].count(0) == 7
+    assert "seven of the eight withstand the attack" in WORDS
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[f"seed {row[0]:g}" for row in ROWS])
+def test_the_release_is_attacked_by_all_columns_with_these_counts(row: list[float]) -> None:
+    name = released(row[0])
+    attack = said("attack", ORIGINAL, name, *ALL)
+    assert set(attack["attributes"]) == set(pd.read_csv(name).columns)
+    audit = measured(name, "um", "k_anonymity", "permutation_level")
+    got = [attack["records"], attack["counts"]["correct"], attack["claims"], attack["claims_right"]]
+    assert got == row[1:5]
+    assert got[3] == 0
+    assert audit["um"]["value"] == pytest.approx(row[5], abs=0.0015)
+    assert audit["um"]["value"] > 0.975
+    assert audit["k_anonymity"]["value"] >= 5
+    assert audit["permutation_level"]["value"] > 0.2
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_what_it_costs_is_told(seed: int) -> None:
+    original, release = pd.read_csv(ORIGINAL), pd.read_csv(released(seed))
+    shares = measured(released(seed), "total_variation")["total_variation"]
+    by_column = dict(shares["details"]["per_attribute"])
+    assert shares["value"] == pytest.approx(0.26, abs=0.005)
+    assert by_column.pop("REGION") == 1
+    assert max(by_column.values()) < 0.04
+    for number in ("AGE", "HOURS", "INCOME", "TAX", "SAVINGS"):
+        assert sorted(original[number].dropna()) == sorted(release[number].dropna())
+    before, after = (table.groupby("EDUCATION")["INCOME"].mean() for table in (original, release))
+    assert [round(mean, -3) for mean in before] == [22000, 34000, 45000]
+    assert (before - after).abs().max() < 4000
+    assert 0.915 < release["INCOME"].corr(release["TAX"]) < 0.955
+    idle = [(table["SECTOR"] == "none") & (table["HOURS"] > 0) for table in (original, release)]
+    assert idle[0].sum() == 68
+    assert 218 <= idle[1].sum() <= 254
+    none = [table.loc[table["SECTOR"] == "none", "INCOME"].mean() for table in (original, release)]
+    assert round(none[0], -3) == 25000
+    assert none[1] == pytest.approx(original["INCOME"].mean(), rel=0.05)
+    assert 25 <= release[["SEX", "REGION", "SECTOR", "EDUCATION"]].isna().sum().sum() <= 32
+
+
+@pytest.mark.parametrize("seed", ["1", "2", "3"])
+def test_the_tries_that_are_not_enough_are_found(seed: str) -> None:
+    noise = ["--method", "additive_noise", "--set", "alpha=0.1", "--then", "round"]
+    said("mask", ORIGINAL, "-o", "first.csv", *noise, *NUMBERS, "--seed", seed)
+    assert found_alone("first.csv", ALL) == pytest.approx(780, abs=30)  # "about 780"
+    audit = measured("first.csv", "um", "permutation_level")
+    assert audit["um"]["value"] == pytest.approx(0.999, abs=0.0006)
+    assert audit["permutation_level"]["value"] == pytest.approx(0.02, abs=0.005)
+    said("mask", ORIGINAL, "-o", "second.csv", "--method", "rank_swap", "--set", "p=20", *NUMBERS, "--seed", seed)
+    assert found_alone("second.csv", NUMBERS) == pytest.approx(40, abs=15)
+    assert found_alone("second.csv", ALL) == pytest.approx(640, abs=20)
+    plan = (
+        'schema = "rankveil/plan/1"\n[[steps]]\nmethod = "drop"\ncolumns = ["PERSON"]\n'
+        '[[steps]]\nmethod = "recode"\ncolumns = ["REGION"]\nparameters = {level = 1}\n'
+        '[[steps]]\nmethod = "suppress"\ncolumns = ["SEX", "REGION", "SECTOR", "EDUCATION"]\nparameters = {k = 5}\n'
+        '[[steps]]\nmethod = "rank_swap"\ncolumns = ["AGE", "HOURS", "INCOME", "TAX", "SAVINGS"]\n'
+        "parameters = {p = 20}\n"
+    )
+    Path("third.toml").write_text(plan, encoding="utf-8")
+    said("mask", ORIGINAL, "-o", "third.csv", "--plan", "third.toml", *ALL, "--seed", seed)
+    assert found_alone("third.csv", ALL) == pytest.approx(350, abs=20)
+
+
+def test_the_comparison_says_what_the_page_says() -> None:
+    how = ["--methods", "rank_swap,additive_noise", "--at", "claims=0", "--utility", "um", "--replicates", "2"]
+    swapped, noisy = said("compare", ORIGINAL, *NUMBERS, *how)["methods"]
+    assert "Both methods come out first." in WORDS
+    assert (swapped["id"], swapped["rank"], noisy["id"], noisy["rank"]) == ("rank_swap", 1, "additive_noise", 1)
+    assert "Rank swapping with p of about 15 keeps 0.988 of `um`, noise with alpha of about 0.3 keeps 0.982" in WORDS
+    assert (swapped["parameters"]["p"], noisy["parameters"]["alpha"]) == pytest.approx((15, 0.3), rel=0.05)
+    kept = [one["utility"]["um"]["mean"] for one in (swapped, noisy)]
+    assert kept == pytest.approx([0.988, 0.982], abs=0.0006)
+
+
+def test_her_check_is_exact_though_other_columns_were_changed() -> None:
+    name = released(1)
+    hers = ["--manifest", f"{name}.manifest.json", "--draws", "50", "--record"]
+    assert not said("verify", name, *hers, "AGE=44,HOURS=30,TAX=3000")["chance"]["approximate"]
+    unknown = "the chance check is approximate: the release is not known to be a pure permutation"
+    with_gaps = said("verify", name, *hers, "AGE=44,INCOME=31000,SAVINGS=9500")
+    assert with_gaps["chance"]["approximate"]
+    assert unknown not in with_gaps["notes"]
+    ordered = ["--kind", "EDUCATION=ordinal:primary<secondary<tertiary"]
+    assert unknown in said("verify", name, *hers, "AGE=44,EDUCATION=primary", *ordered)["notes"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "exact"),
+    [
+        ({}, True),
+        ({"marginals": "kept", "steps": []}, True),
+        (
+            {"steps": [{"method": "sample", "columns": [], "facts": {"works_on": "records", "marginals": "changed"}}]},
+            False,
+        ),
+        ({"columns": [{"name": "AGE", "role": "group"}]}, False),
+        ({"columns": []}, False),
+        ({"steps": [{"method": "round"}]}, False),
+        ({"steps": None}, False),
+    ],
+)
+def test_only_the_steps_of_her_columns_count(changes: Mapping[str, Any], exact: bool) -> None:
+    noise = {"method": "additive_noise", "columns": ["AGE"], "facts": {"works_on": "column", "marginals": "changed"}}
+    back = {"method": "reverse_map", "columns": ["AGE"], "facts": {"works_on": "columns", "marginals": "kept"}}
+    other = {**noise, "columns": ["TAX"]}
+    manifest = {"marginals": "changed", "columns": [{"name": "AGE", "role": "other"}], "steps": [noise, back, other]}
+    assert only_permuted({**manifest, **changes}, ["AGE"]) is exact
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("row", ROWS, ids=[f"seed {row[0]:g}" for row in ROWS])
+def test_no_subset_of_the_columns_gives_a_claim(row: list[float]) -> None:
+    subsets = said("attack", ORIGINAL, released(row[0]), *ALL, "--subsets")["subsets"]
+    assert (subsets["tried"], subsets["best"]["claims"]) == (511, 0)
