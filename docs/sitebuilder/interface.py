@@ -1,59 +1,31 @@
-"""The pages of the command line, of Python and of the JSON documents, from the code itself."""
+"""The pages of the command line and of Python, from the code itself."""
 
 from __future__ import annotations
 
 import ast
-import contextlib
 import dataclasses
 import inspect
-import io
 import itertools
-import json
-import os
 import re
-import tempfile
 import textwrap
-import tomllib
 import types
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 import rankveil
-from rankveil import datasets, files
-from rankveil.cli import main
 from rankveil.cli.app import VERBS, command
 from sitebuilder.outline import Page
 from sitebuilder.reference import grid, prose
 
-FIELDS = Path(__file__).with_name("fields.toml")
-
-_COMMANDS: dict[str, tuple[str, ...]] = {
-    "inspect": ("inspect", "original.csv"),
-    "mask": ("mask", "original.csv", "-o", "release.csv", "--method", "rank_swap", "--set", "p=20", "--publish", "um"),
-    "audit": ("audit", "original.csv", "masked.csv", "--measures", "cm2,um", "--fail-if", "cm2<0.01"),
-    "attack": ("attack", "original.csv", "masked.csv", "--subsets"),
-    "certify": ("certify", "original.csv", "masked.csv", "--record", "3"),
-    "verify": ("verify", "masked.csv", "--record", "X1=100.87,X2=902.21,X3=5108.54"),
-    "subject-page": ("subject-page", "masked.csv", "-o", "verify.html"),
-    "compare": (
-        *("compare", "original.csv", "--methods", "mdav,rank_swap", "--at", "risk=0.5"),
-        *("--utility", "um", "--workers", "1"),
-    ),
-    "reproduce": ("reproduce", "masking-as-permutation"),
-}
-
 
 def pages() -> list[Page]:
-    """The three pages."""
-    return [
-        _page("cli", "The command line", command_line()),
-        _page("python", "Python", python()),
-        _page("json", "The JSON documents", json_documents()),
-    ]
+    """The two pages."""
+    return [page("cli", "The command line", command_line()), page("python", "Python", python())]
 
 
-def _page(name: str, title: str, text: str) -> Page:
+def page(name: str, title: str, text: str) -> Page:
+    """A page of the reference."""
     return Page(PurePosixPath("reference", f"{name}.html"), f"# {title}\n\n{text}", section="Reference")
 
 
@@ -167,78 +139,3 @@ def _members(one: Any) -> list[tuple[str, Any]]:
 def _first(found: Any) -> str:
     text = inspect.getdoc(found) or ""
     return prose(" ".join(text.split("\n\n")[0].split()))
-
-
-def documents() -> dict[str, Any]:
-    """What every verb writes with `--json` on the running example of the paper, and a manifest and a secret."""
-    original, masked = datasets.running_example()
-    with _elsewhere():
-        files.save(original, "original.csv")
-        files.save(masked, "masked.csv")
-        written = {verb: _said(*words) for verb, words in _COMMANDS.items()}
-        for name in ("manifest", "secret"):
-            written[name] = json.loads(Path(f"release.csv.{name}.json").read_text(encoding="utf-8"))
-    return written
-
-
-@contextlib.contextmanager
-def _elsewhere() -> Iterator[None]:
-    before = os.getcwd()
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        try:
-            yield
-        finally:
-            os.chdir(before)
-
-
-def _said(*words: str) -> Any:
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        code = main([*words, "--json"])
-    if code != 0:
-        raise RuntimeError(f"rankveil {' '.join(words)} ended with {code}")
-    return json.loads(out.getvalue())
-
-
-def meanings() -> dict[str, dict[str, str]]:
-    """What each field of each document means."""
-    read: dict[str, dict[str, str]] = tomllib.loads(FIELDS.read_text(encoding="utf-8"))
-    common = read.pop("common")
-    return {name: {**common, **fields} for name, fields in read.items()}
-
-
-def json_documents() -> str:
-    """The fields of every document, with an example of each."""
-    parts = [
-        "With `--json` a verb writes one document to standard output and nothing else there, also when the exit "
-        "code is 1. Fields may be added; one that changes its meaning gets a new number in `schema`. The examples are "
-        "of the twenty records of *New Directions in Anonymization*. `rankveil methods --json` and "
-        "`rankveil measures --json` are lists of what every entry declares, parameters with type, default and range."
-    ]
-    told = meanings()
-    for name, document in documents().items():
-        heading = f"{name} (a file)" if name in ("manifest", "secret") else name
-        rows = [(f"`{field}`", _type(value), told[name].get(field, "")) for field, value in document.items()]
-        parts += [f"## {heading}", grid(("field", "type", "what it is"), rows)]
-        if name != "secret":
-            parts.append(f"```json\n{json.dumps(_shortened(document), indent=2, ensure_ascii=False)}\n```")
-    return "\n\n".join(parts)
-
-
-def _type(value: Any) -> str:
-    names = {bool: "true or false", int: "number", float: "number", str: "text", list: "list", dict: "object"}
-    return names.get(type(value), "null or a value")
-
-
-def _shortened(value: Any, *, deep: int = 0) -> Any:
-    """The first of every list and the first few of every object, with an ellipsis for the rest."""
-    if isinstance(value, list):
-        return [*(_shortened(one, deep=deep + 1) for one in value[:2]), *(["..."] if len(value) > 2 else [])]
-    if isinstance(value, dict):
-        most = 100 if deep == 0 else 5
-        kept = {name: _shortened(one, deep=deep + 1) for name, one in list(value.items())[:most]}
-        return kept | ({"...": "..."} if len(value) > most else {})
-    if isinstance(value, float):
-        return float(f"{value:.4g}")
-    return value if not isinstance(value, str) or len(value) < 120 else value[:117] + "..."

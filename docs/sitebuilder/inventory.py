@@ -9,8 +9,16 @@ from rankveil import catalogue
 from rankveil.catalogue import Method
 from sitebuilder.reference import grid
 
-WHY: dict[str, str] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_TOLD = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+IN_PART: dict[str, str] = _TOLD.pop("in_part")
+"""What the user is not given, though it is no seed."""
+WHY: dict[str, str] = _TOLD
 """A sentence or two for each method; one that is not here is shown with what it tells users."""
+
+
+def verdict(method: Method) -> str:
+    """Whether the user is given everything but the seed."""
+    return "in part" if method.id in IN_PART else method.transparent.split(",")[0]
 
 
 def secret_of(method: Method) -> str:
@@ -27,9 +35,9 @@ def table(*, random: bool) -> str:
     rows = [
         (
             f"[{method.id}](reference/methods/{method.id}.html)",
-            method.transparent.split(",")[0],
+            verdict(method),
             secret_of(method),
-            WHY.get(method.id, method.tells),
+            " ".join(filter(None, (WHY.get(method.id, method.tells), IN_PART.get(method.id)))),
         )
         for method in catalogue.methods().values()
         if method.random is random

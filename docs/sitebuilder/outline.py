@@ -39,6 +39,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "docs/howto/gate-a-pipeline.md",
         "docs/howto/let-subjects-verify.md",
         "docs/howto/stata-and-spss.md",
+        "docs/howto/spreadsheets.md",
         "docs/howto/scale-out.md",
     ),
     "Reference": ("docs/measures.md", "docs/plans.md", "docs/guarantees.md"),

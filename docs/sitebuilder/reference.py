@@ -93,6 +93,8 @@ def _group(entry: Entry[Any]) -> str:
 
 def method_text(method: Method, known: list[Number]) -> str:
     """The page of a method as Markdown."""
+    from sitebuilder.inventory import verdict  # which needs `grid` from here
+
     facts = method.facts()
     falls = "rises" if method.stronger == "higher" else "falls"
     rows = [
@@ -103,9 +105,9 @@ def method_text(method: Method, known: list[Number]) -> str:
         ("marginals", method.marginals),
         ("random", "yes" if facts["random"] else "no"),
         ("local", _locality(method)),
-        ("transparent (Definition 4)", f"{method.transparent}; see the [inventory](../../inventory.html)"),
+        ("transparent (Definition 4)", f"{verdict(method)}; see the [inventory](../../inventory.html)"),
         ("strength", f"`{method.strength}`: risk falls as it {falls}" if method.strength else "none"),
-        ("a user can", method.tells),
+        ("what a user may rely on", method.tells),
         ("source", method.source),
     ]
     if method.guarantee is not None:
@@ -115,7 +117,7 @@ def method_text(method: Method, known: list[Number]) -> str:
             rows.insert(-1, ("correction (`rv.correct`)", _doc(correction)))
     for name, why in method.from_data.items():
         rows.insert(-1, (f"when `{name}` is taken from the data", why))
-    parts = [f"# {method.title}", _meaning(method), _parameters(method), "## Facts", grid(("fact", ""), rows)]
+    parts = [f"# {method.title}", _meaning(method), _parameters(method), "## Facts", grid(("fact", "what holds"), rows)]
     return "\n\n".join([*parts, *_example(method, method_example(method)), *_numbers(method.id, known)])
 
 
@@ -135,7 +137,13 @@ def measure_text(measure: Measure, known: list[Number]) -> str:
         ("of several attributes", f"the {measure.headline} of theirs" if measure.per == "column" else "one value"),
         ("source", measure.source),
     ]
-    parts = [f"# {measure.title}", _meaning(measure), _parameters(measure), "## Facts", grid(("fact", ""), rows)]
+    parts = [
+        f"# {measure.title}",
+        _meaning(measure),
+        _parameters(measure),
+        "## Facts",
+        grid(("fact", "what holds"), rows),
+    ]
     return "\n\n".join([*parts, *_example(measure, measure_example(measure)), *_numbers(measure.id, known)])
 
 
@@ -263,9 +271,9 @@ def _prompted(example: doctest.Example) -> str:
 
 def _numbers(name: str, known: list[Number]) -> list[str]:
     """Published numbers beside those computed."""
-    found = published.about(name, known)
+    found = [one for one in published.about(name, known) if one.published]
     if not found:
-        return []
+        return ["## Published numbers", "None."]
     rows = [
         (f"[{one.paper}, {one.table}]({one.link})", one.item, one.published, one.computed, one.agrees)
         for one in found[: published.MOST]

@@ -17,6 +17,8 @@ from markdown_it.token import Token
 from sitebuilder.outline import ROOT, SECTIONS, Page, place_of
 
 _HERE = Path(__file__).parent
+_LONG = 40
+"""A word of code with more signs may be broken."""
 _ELSEWHERE = re.compile(r"^[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 
 
@@ -40,6 +42,7 @@ class Rendered:
 def rendered(page: Page) -> Rendered:
     """A page as HTML."""
     parser = MarkdownIt("commonmark", {"html": True, "highlight": _coloured}).enable(["table", "strikethrough"])
+    parser.add_render_rule("code_inline", _unbroken)
     tokens = parser.parse(page.text)
     headings = _anchored(tokens)
     assets: dict[PurePosixPath, PurePosixPath] = {}
@@ -51,6 +54,15 @@ def rendered(page: Page) -> Rendered:
     body = parser.renderer.render(tokens, parser.options, {})
     body = body.replace("<table>", '<div class="wide"><table>').replace("</table>", "</table></div>")
     return Rendered(page, body, tuple(headings), tuple(assets.items()))
+
+
+def _unbroken(_: object, tokens: Sequence[Token], place: int, *__: object) -> str:
+    """Code within a line: broken between its words if it has several, and never after the dashes of an option."""
+    words = [html.escape(word, quote=False) for word in tokens[place].content.split(" ")]
+    if len(words) == 1 and len(words[0]) <= _LONG:
+        return f"<code>{words[0]}</code>"
+    kept = (f"<span>{word}</span>" if "-" in word and len(word) <= _LONG else word for word in words)
+    return f'<code class="line">{" ".join(kept)}</code>'
 
 
 def _all(tokens: Sequence[Token]) -> list[Token]:

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from sitebuilder import figures, interface, inventory, reference
+from sitebuilder import documents, figures, interface, inventory, reference
 from sitebuilder.outline import ROOT, Page, written
 from sitebuilder.rendering import Rendered, layout, rendered
 
@@ -30,7 +30,7 @@ TABLES: dict[str, Callable[[], str]] = {
 def pages() -> list[Page]:
     """All pages, in their order."""
     filled = [dataclasses.replace(page, text=_filled(page.text)) for page in written()]
-    made = [*reference.pages(), *interface.pages()]
+    made = [*reference.pages(), *interface.pages(), *documents.pages()]
     return [*filled, *made]
 
 
@@ -56,6 +56,7 @@ def build(folder: Path) -> list[Rendered]:
             (folder / target).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / source, folder / target)
     figures.draw(folder / "theory" / "figures")
+    shutil.copyfile(documents.SCHEMA, folder / "reference" / documents.SCHEMA.name)
     for name in ("style.css", "search.js"):
         shutil.copyfile(_HERE / name, folder / name)
     (folder / "index.js").write_text(f"const PAGES = {_index(made)};\n", encoding="utf-8")
