@@ -43,6 +43,24 @@ class Manifest:
     def __getitem__(self, name: str) -> Any:
         return self.content[name]
 
+    def permutes(self, names: Iterable[str]) -> bool:
+        """Whether these columns have all their original values, whatever was done to the others of the release."""
+        if self.content.get("marginals") == "kept":
+            return True
+        wanted, changed = set(names), set[str]()
+        try:
+            told = {column["name"]: column["role"] for column in self.content["columns"]}
+            for step in self.content["steps"]:
+                columns = wanted if step["facts"]["works_on"] == "records" else set(step["columns"])
+                if step["method"] == "reverse_map":
+                    changed -= columns
+                elif step["facts"]["marginals"] == "changed":
+                    changed |= columns
+        except (KeyError, TypeError):
+            return False  # somebody else's manifest that says less
+        # groups of different sizes may have changed places, of which a manifest does not tell enough
+        return told.keys() >= wanted and "group" not in told.values() and not changed & wanted
+
     def __repr__(self) -> str:
         steps = " then ".join(step["method"] for step in self.content["steps"])
         return f"Manifest({steps}, {self.content['records']['out']} records)"

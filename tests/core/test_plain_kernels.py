@@ -26,6 +26,9 @@ MODULES = [each.name for each in pkgutil.iter_modules(kernels.__path__)]
 RUN: set[str] = set()
 """The loops that were run in their plain form."""
 
+slow = settings(max_examples=min(settings.default.max_examples // 2, 60))
+"""Plain loops take a second or so each."""
+
 
 def least(apart: Any, found: Any) -> Any:
     found[:] = apart
@@ -132,7 +135,7 @@ def test_nearest_records(data: st.DataObject) -> None:
     links(points, queries, data.draw(st.booleans()))
 
 
-@settings(max_examples=max(settings.default.max_examples // 3, 1))
+@slow
 @given(
     hnp.arrays(float, st.tuples(st.integers(9, 60), st.integers(1, 4)), elements=st.floats(-1e6, 1e6, width=32)),
     st.integers(2, 9),
@@ -141,6 +144,7 @@ def test_groups_of_similar_records(z: Any, k: int) -> None:
     groups(z, k)
 
 
+@slow
 @given(hnp.arrays(np.int64, st.tuples(st.integers(3, 10), st.integers(1, 3)), elements=st.integers(-1, 2)))
 def test_suppressed_cells(codes: Any) -> None:
     cells(codes, 3)

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from rankveil.cli import main
-from rankveil.cli.verify import only_permuted
+from rankveil.manifest import Manifest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
@@ -178,7 +178,7 @@ def test_only_the_steps_of_her_columns_count(changes: Mapping[str, Any], exact: 
     back = {"method": "reverse_map", "columns": ["AGE"], "facts": {"works_on": "columns", "marginals": "kept"}}
     other = {**noise, "columns": ["TAX"]}
     manifest = {"marginals": "changed", "columns": [{"name": "AGE", "role": "other"}], "steps": [noise, back, other]}
-    assert only_permuted({**manifest, **changes}, ["AGE"]) is exact
+    assert Manifest({**manifest, **changes}).permutes(["AGE"]) is exact
 
 
 @pytest.mark.thorough

@@ -275,7 +275,7 @@ def test_a_table_keeps_its_own_declarations() -> None:
     assert rv.audit(table, table, schema=table.schema, decimal=".").attributes == ("key", "x")
     with pytest.raises(rv.ParameterError, match="a Table has its own schema"):
         rv.audit(table, table, schema=rv.Schema(roles={"key": "identifier"}))
-    with pytest.raises(TypeError, match="colums"):
+    with pytest.raises(rv.ParameterError, match="there is no argument colums; did you mean columns"):
         rv.audit(table, table, colums=["x"])
 
 

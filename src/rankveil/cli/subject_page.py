@@ -40,12 +40,11 @@ def subject_page(
     from rankveil.manifest import Manifest
 
     check_outputs({"page": out}, {"released table": masked, "manifest": manifest, "file of roles": reading.roles})
-    permutation = False
-    if manifest is not None:
-        permutation = parsed_from(manifest, "manifest", Manifest.from_json).content.get("marginals") == "kept"
+    told = None if manifest is None else parsed_from(manifest, "manifest", Manifest.from_json)
     with watching("writing the page", quiet=as_json):
         opened = open_table(masked, reading)
         names = opened.table.usable(reading.chosen)
+        permutation = told is not None and told.permutes(names)
         headed = {} if title is None else {"title": title}
         page = rv.subject_page(opened.table, columns=names, permutation=permutation, **headed).encode("utf-8")
         with Staged() as staged:

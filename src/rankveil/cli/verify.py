@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -59,7 +58,7 @@ def verify(
         values = {name: values[name] for name in reading.chosen}
     permutation = False
     if manifest is not None:
-        permutation = only_permuted(parsed_from(manifest, "manifest", Manifest.from_json).content, list(values))
+        permutation = parsed_from(manifest, "manifest", Manifest.from_json).permutes(values)
     with watching("comparing with chance", quiet=as_json) as progress:
         opened = open_table(masked, reading)
         made = rv.verify(
@@ -77,25 +76,6 @@ def verify(
     else:
         _show(made.to_dict(), values, opened.table)
     return 0
-
-
-def only_permuted(manifest: Mapping[str, Any], names: Sequence[str]) -> bool:
-    """Whether these columns have all their original values, whatever was done to the others of the release."""
-    if manifest.get("marginals") == "kept":
-        return True
-    try:
-        told = {column["name"]: column["role"] for column in manifest["columns"]}
-        changed: set[str] = set()
-        for step in manifest["steps"]:
-            columns = set(names) if step["facts"]["works_on"] == "records" else set(step["columns"])
-            if step["method"] == "reverse_map":
-                changed -= columns
-            elif step["facts"]["marginals"] == "changed":
-                changed |= columns
-    except (KeyError, TypeError):
-        return False  # somebody else's manifest that says less
-    # groups of different sizes may have changed places, of which a manifest does not tell enough
-    return told.keys() >= set(names) and "group" not in told.values() and not changed & set(names)
 
 
 def _show(content: dict[str, Any], values: dict[str, str], table: Table) -> None:

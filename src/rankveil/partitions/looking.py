@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -156,6 +157,15 @@ def as_read(cells: pa.Array, name: str, markers: Sequence[str], described: metad
     )
 
 
+def _ends(present: pa.Array) -> list[Any]:
+    """The smallest and the largest cell of a column without gaps."""
+    if pa.types.is_floating(present.type):  # numpy takes a tenth of Arrow's time
+        values = present.to_numpy(zero_copy_only=False)
+        return [values.min(), values.max()]
+    ends = pc.min_max(present)
+    return [ends["min"].as_py(), ends["max"].as_py()]
+
+
 def _standing(cells: pa.Array) -> pa.Array:
     """The smallest and the largest cell, one that is missing, and a time that is no exact number, if there are."""
     if len(cells) <= 3 or not _measurable(cells.type):
@@ -163,8 +173,7 @@ def _standing(cells: pa.Array) -> pa.Array:
     present = cells.drop_null() if cells.null_count else cells
     if pa.types.is_floating(cells.type) and np.isnan(cells.to_numpy(zero_copy_only=False).max()):  # or a null
         present = present.filter(pc.invert(pc.is_nan(present)))
-    ends = pc.min_max(present)
-    few = [pa.array([ends["min"].as_py(), ends["max"].as_py()], cells.type)] if len(present) else []
+    few = [pa.array(_ends(present), cells.type)] if len(present) else []
     if len(present) < len(cells):
         few.append(pa.nulls(1, cells.type))
     if pa.types.is_temporal(cells.type) and not dates.are_exact(present):
