@@ -69,7 +69,7 @@ IN_ROWS: dict[str, Callable[..., Any]] = {
     "standardised": lambda rows, x, draws: rows.standardised(x)[0],
     "whole": lambda rows, x, draws: rows.whole([x], lambda some: ([np.cumsum(np.tanh(some[0]))], None))[0][0],
     "in blocks": lambda rows, x, draws: rows.in_blocks(
-        (draws % 3).astype(np.int64), [x], lambda number: lambda some: ([some[0][::-1] * number], None), blocks=3
+        (draws % 3).astype(np.int64), [x], lambda number: lambda some: ([some[0][::-1] / (number + 1)], None), blocks=3
     )[0][0],
 }
 FOR_ALL: dict[str, Callable[..., Any]] = {

@@ -162,7 +162,8 @@ def sound(bench: Workbench) -> None:
     bench.get("/")
     for run, status in bench.runs.items():
         page = bench.get(f"/runs/{run}").text
-        assert status in ("done", "interrupted"), status
+        failed = bench.root / "runs" / run / "failure.json"
+        assert status in ("done", "interrupted"), failed.read_text() if failed.exists() else status
         if status == "done":
             whole(bench, run)
         else:
