@@ -223,6 +223,28 @@ def test_a_stopped_server_interrupts_and_the_next_one_goes_on(enter: Any, tmp_pa
     assert again.get(f"{run}/files/compare.json").json()["methods"] == json.loads(json.dumps(expected["methods"]))
 
 
+def test_what_a_run_needs_is_resumed_with_it(enter: Any, tmp_path: Path) -> None:
+    """An audit that is resumed before the masking it waits for, which was stopped with it."""
+    user = enter(tmp_path / "w")
+    id = user.example()
+    user.post(f"/data/{id}/mask/step", {"method": "rank_swap", "p-p": "20"})
+    mask = user.ask(f"/data/{id}/mask", {"audit": "yes"})
+    [audit] = [run.id for run in user.bench.runs.all(release=mask) if run.id != mask]
+    user.wait(audit, "done")
+    user.server.stop()
+    for run in (mask, audit):
+        folder = tmp_path / "w" / "runs" / run
+        told = json.loads((folder / "run.json").read_text("utf-8"))
+        (folder / "run.json").write_text(json.dumps({**told, "status": "running", "ended": None}))
+        (folder / "result.json").unlink()
+
+    again = enter(tmp_path / "w")
+    assert {again.get(f"/runs/{run}/state").json()["status"] for run in (mask, audit)} == {"interrupted"}
+    again.post(f"/runs/{audit}/resume")
+    again.wait(audit, "done")
+    assert again.get(f"/runs/{mask}/state").json()["status"] == "done"
+
+
 def test_a_process_ends_with_its_server(tmp_path: Path) -> None:
     runs = Runs(Workspace(tmp_path / "w"))
     run = runs.new("compare", "0123456789abcdef", {}, declared={})

@@ -83,11 +83,14 @@ class Dispatcher:
         self._wake.set()
 
     def resume(self, run: Run) -> None:
-        """Let a run that was stopped wait for its turn again; it goes on from what it kept."""
+        """Let a run that was stopped wait for its turn again, and what it needs; it goes on from what it kept."""
         with self._guard:
             now = self._runs.find(run.id)
             if now is None or not now.can_resume:
                 return
+            first = self._runs.find(now.after) if now.after else None
+            if first is not None:
+                self.resume(first)
             for left in ("failure.json", "progress.json"):
                 with suppress(OSError):
                     (self._runs.folder(now) / left).unlink()
