@@ -99,7 +99,8 @@ class Left:
 def work(argv):
     left = Left()
     del left
-    time.sleep(30)
+    for _ in range(3000):  # one long sleep would begin before the signal is looked at
+        time.sleep(0.01)
     return 0
 
 sys.exit(failures.ended(lambda: failures.guarded(work, [])))
