@@ -227,7 +227,7 @@ def of_labels(described: Described, stayed: Collection[str], *, gaps: Sequence[s
     >>> ages = Described(label="Age", value_labels=((1, "one"), (-9, "refused")), missing_codes=(-9,), level="scale")
     >>> of_labels(ages, (), gaps=["-9"])
     Described(label='Age', value_labels=(('-9', 'refused'),), label_set='', missing_codes=('-9',), missing_ranges=(), \
-level='', program='', format='', storage='', width=0, alignment='')
+level='nominal', program='', format='', storage='', width=0, alignment='')
     """
     missing = {value for value, _ in described.value_labels if described.stands_for_missing(value)}
     kept = [(value, word) for value, word in described.value_labels if value in missing or str(value) in stayed]
@@ -239,6 +239,7 @@ level='', program='', format='', storage='', width=0, alignment='')
         label=described.label,
         value_labels=tuple((str(value), word) for value, word in kept),
         missing_codes=tuple(gaps),
+        level="nominal" if described.level else "",  # a program would put levels that are text in alphabetical order
         program=described.program,
     )
 

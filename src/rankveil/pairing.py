@@ -23,7 +23,7 @@ from rankveil.matching import (
     shared_categories,
     stacked,
 )
-from rankveil.pairs import NONE_COMPLETE, Mapping_, Pair, take_rows, unpaired
+from rankveil.pairs import Mapping_, Pair, none_complete, take_rows, unpaired
 from rankveil.schema import Schema
 from rankveil.seeds import Seed
 from rankveil.table import Table
@@ -111,7 +111,7 @@ def pair(
     made = Pair(names, x, take_rows(y, rows_y), rows_x, rows_y, how, seed, notes, **what)
     incomplete = len(made) - int(made.complete.sum())
     if not any(len(column) for column in made.columns):
-        raise PairError(NONE_COMPLETE)
+        raise none_complete()
     if incomplete:
         notes.append(f"{incomplete} of {len(made)} records have missing values, left out where those are needed")
     return made

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rankveil.categories import Categories
 from rankveil.dates import has_zero, in_days
-from rankveil.errors import PairError
+from rankveil.errors import PairError, listing
 from rankveil.linkage import Linker
 from rankveil.matching import Domains, Known
 from rankveil.seeds import Seed
@@ -24,7 +24,17 @@ Rows = NDArray[np.intp]
 Mapping_ = Literal["rows", "key", "secret", "none"]
 
 
-NONE_COMPLETE = "no record is complete in all the columns; choose others with --columns"
+def none_complete(empty: Sequence[str] = (), *, what: str = "") -> PairError:
+    """The error where no record is complete, with the columns that have no value at all.
+
+    >>> str(none_complete(["TAX"], what="masked"))
+    'no masked record is complete in all the columns, as TAX has no value; leave it out with --columns'
+    """
+    said = f"no {what} record is complete in all the columns".replace("  ", " ")
+    if not empty:
+        return PairError(f"{said}; choose others with --columns")
+    has, it = ("has", "it") if len(empty) == 1 else ("have", "them")
+    return PairError(f"{said}, as {listing(empty)} {has} no value; leave {it} out with --columns")
 
 
 @dataclass(eq=False, repr=False)
@@ -152,7 +162,8 @@ class Pair:
     def linkable(self) -> View:
         """The records that are complete in all columns, of which there must be some."""
         if not self.complete.any():
-            raise PairError(NONE_COMPLETE)
+            missing = np.isnan(self.x) | np.isnan(self.y)
+            raise none_complete([self.names[j] for j in np.flatnonzero(missing.all(axis=0))])
         return self.table
 
     @cached_property
@@ -321,11 +332,12 @@ def unpaired(
     sides = []
     told: dict[str, Any] = {"by": by, "known": known, "everything": (x, y)}
     for what, values in (("original", x), ("masked", y)):
-        rows = np.flatnonzero(~np.isnan(values).any(axis=1))
+        missing = np.isnan(values)
+        rows = np.flatnonzero(~missing.any(axis=1))
         if rows.size < values.shape[0]:
             notes.append(f"{values.shape[0] - rows.size} {what} records have missing values and are left out")
         if rows.size == 0:
-            raise PairError(f"no {what} record is complete in all the columns; choose others with --columns")
+            raise none_complete([names[j] for j in np.flatnonzero(missing.all(axis=0))], what=what)
         sides.append(rows)
     whole = (take_rows(x, sides[0]), take_rows(y, sides[1]), original[sides[0]], masked[sides[1]])
     n = min(rows.size for rows in sides)

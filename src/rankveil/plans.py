@@ -65,7 +65,10 @@ class Step:
         for name, parameter in self.entry.parameters.items():
             if parameter.each:
                 values = [given[name] for given in each]
-                bound[name] = None if all(value is None for value in values) else np.array(values, dtype=np.float64)
+                if parameter.dated:  # numbers and texts
+                    bound[name] = values
+                else:
+                    bound[name] = None if all(value is None for value in values) else np.array(values, dtype=np.float64)
             elif any(given[name] != bound[name] for given in each):
                 raise ParameterError(f"{self.method}: {name} is one for all columns, because they are masked together")
         return bound

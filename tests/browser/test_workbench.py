@@ -109,7 +109,8 @@ def drawn(page: Any) -> None:
 
 
 def fits(page: Any) -> bool:
-    """Whether nothing of the page sticks out of the window sideways."""
+    """Whether nothing of the page sticks out of the window sideways, its styles loaded."""
+    page.wait_for_load_state()
     return bool(page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"))
 
 
@@ -159,6 +160,7 @@ def test_from_the_demo_data_to_a_release_in_under_ten_clicks(served: Process, sh
     shot(page, "5 release")
 
 
+@pytest.mark.thorough
 def test_a_step_is_undone_and_another_method_brings_its_own_fields(bench: Visit, shot: Shot) -> None:
     page = bench.open()
     click(page, "button", "Use the running example")
@@ -232,6 +234,7 @@ def test_what_keeps_a_table_from_being_masked_leads_to_its_remedy(bench: Visit, 
     assert "2 would be masked" in page.inner_text("main")
 
 
+@pytest.mark.thorough
 def test_a_plan_is_downloaded_and_loaded_again(bench: Visit, shot: Shot, tmp_path: Path) -> None:
     page = bench.open()
     click(page, "button", "Use the running example")
@@ -250,6 +253,7 @@ def test_a_plan_is_downloaded_and_loaded_again(bench: Visit, shot: Shot, tmp_pat
     page.wait_for_selector("text=There is no step yet")
 
 
+@pytest.mark.thorough
 def test_a_run_and_a_table_are_deleted_after_a_question(bench: Visit, shot: Shot) -> None:
     page = bench.open()
     compare(page, points=3, replicates=1)
@@ -298,6 +302,7 @@ def test_the_map_fills_and_a_click_on_it_takes_a_plan(bench: Visit, shot: Shot) 
     page.wait_for_selector("text=There is no step yet")
 
 
+@pytest.mark.thorough
 def test_work_is_cancelled(bench: Visit, shot: Shot) -> None:
     page = bench.open()
     compare(page, points=40, replicates=60)
@@ -411,6 +416,7 @@ def test_a_narrow_window_shows_everything(bench: Visit, shot: Shot) -> None:
         shot(page, tab)
 
 
+@pytest.mark.thorough
 def test_without_scripts_the_way_is_the_same(bench: Visit) -> None:
     page = bench.open(java_script_enabled=False)
     click(page, "button", "Use the running example")

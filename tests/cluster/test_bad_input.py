@@ -162,7 +162,9 @@ def test_a_release_that_was_reordered_is_refused(files: Tables, capsys: pytest.C
     assert capsys.readouterr().err == told
 
 
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("sent", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.thorough)]
+)
 def test_control_c_keeps_what_is_done_and_ends_the_workers(
     sent: signal.Signals, code: int, files: Tables, capsys: pytest.CaptureFixture[str]
 ) -> None:

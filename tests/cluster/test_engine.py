@@ -167,7 +167,7 @@ def tls(certificate: str, key: str) -> dict[str, str]:
     return {f"distributed.comm.tls.{name}": value for name, value in told.items()}
 
 
-@pytest.mark.parametrize("scheme", ["tcp", "tls"])
+@pytest.mark.parametrize("scheme", ["tcp", pytest.param("tls", marks=pytest.mark.thorough)])
 def test_a_scheduler_that_does_not_answer_is_an_error(scheme: str, certificate: None, tmp_path: Path) -> None:
     with (
         silent_place() as port,

@@ -18,6 +18,7 @@ from rankveil.errors import ClusterError
 from rankveil.seeds import Seed
 
 
+@pytest.mark.thorough
 def test_a_worker_is_named(scheduler: Any, tmp_path: Path) -> None:
     def who(_: int) -> tuple[int, str]:
         from distributed import get_worker
@@ -35,6 +36,7 @@ def test_a_worker_is_named(scheduler: Any, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("rankveil-")] == []
 
 
+@pytest.mark.thorough
 def test_the_scheduler_in_the_middle_of_a_job(
     engine: Any, scheduler: Any, tied: Any, write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,7 +67,7 @@ SCHEMA = rv.Schema(
 )
 
 
-@pytest.mark.parametrize("how", ["rows", "key", "none"])
+@pytest.mark.parametrize("how", ["rows", *(pytest.param(how, marks=pytest.mark.thorough) for how in ("key", "none"))])
 def test_an_audit_is_the_one_in_memory(how: str, engine: Any, written: Any) -> None:
     x, y = people(200, 1, masked=False), people(200, 1, masked=True)
     if how != "rows":

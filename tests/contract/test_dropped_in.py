@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 CONTRACT = Path(__file__).parent
 
 HONEST = '''
@@ -48,6 +50,7 @@ rankveil.measures.__path__.append({measures!r})
 """
 
 
+@pytest.mark.thorough
 def test_a_new_file_is_under_contract_at_once(tmp_path: Path) -> None:
     for name, text in (("methods/turned.py", HONEST), ("methods/doubled.py", LYING), ("measures/share.py", MEASURE)):
         (tmp_path / name).parent.mkdir(exist_ok=True)

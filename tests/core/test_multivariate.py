@@ -182,6 +182,7 @@ for name in ("correlated_noise", "hohne_noise", "shuffle", "ipso", "microhybrid"
 """
 
 
+@pytest.mark.thorough
 def test_the_number_of_threads_changes_no_byte() -> None:
     made = []
     for threads in ("1", "2"):

@@ -120,6 +120,7 @@ def test_r_squared_is_that_of_the_held_out_records(model: Any) -> None:
     assert made.value == pytest.approx(max(scores[1], 0) / scores[0], rel=1e-6)
 
 
+@THOROUGH
 def test_the_order_of_the_records_changes_nothing() -> None:
     for table, model in ((numbers(), "boosting"), (classes(), "linear")):
         masked = np.round(table + 0.5 * np.random.default_rng(2).normal(size=table.shape), 1)
@@ -131,7 +132,7 @@ def test_the_order_of_the_records_changes_nothing() -> None:
             assert turned.details == first.details
 
 
-@pytest.mark.parametrize("model", ["boosting", "linear"])
+@pytest.mark.parametrize("model", [pytest.param("boosting", marks=THOROUGH), "linear"])
 def test_the_more_is_lost_the_less_it_is(model: str) -> None:
     for table in (numbers(), classes()):
         draws = np.random.default_rng(4).normal(size=table.shape) * table.std(axis=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import numpy as np
@@ -198,3 +199,21 @@ def test_the_guarantee_is_that_of_records_without_their_order() -> None:
     release = rv.mask(data, plan, seed=1)
     assert release.manifest["steps"][0]["facts"]["reproducible"] is False
     assert not rv.mask(data, plan, seed=1).data.equals(release.data)
+
+
+def test_bounds_of_dates_are_dates() -> None:
+    days = [dt.date(1950, 1, 1), dt.date(1990, 6, 1), dt.date(1990, 6, 3), dt.date(2020, 1, 1)]
+    data = pa.table({"AGE": [1.0, 2.0, 2.0, 9.0], "BORN": days})
+    how: dict[str, Any] = {"epsilon": 1e9, "k": 2, "fast": True, "seed": 1, "lower.AGE": 0, "upper.AGE": 8}
+    dated = {"lower.BORN": "1990-01-01", "upper.BORN": "2000-01-01"}
+    made = rv.mask(data, "dp_microaggregation", **how, **dated)
+    # groups of the two nearest to the corner (0, 1990-01-01) and the two farthest; 1950 and 2020 are clamped
+    first, last = dt.date(1990, 3, 17), dt.date(1995, 3, 18)  # the means, half days rounded to even ones
+    assert made.data["BORN"].to_pylist() == [first, first, last, last]
+    np.testing.assert_allclose(made.data["AGE"].to_numpy(), [1.5, 1.5, 5.0, 5.0], atol=1e-6)
+    with pytest.raises(rv.ParameterError, match=r"column BORN: .* have no numbers as limits: lower must be like"):
+        rv.mask(data, "dp_microaggregation", **how, **{"lower.BORN": 0, "upper.BORN": "2000-01-01"})
+    with pytest.raises(rv.ParameterError, match="column BORN: lower must be before upper"):
+        rv.mask(data, "dp_microaggregation", **how, **{"lower.BORN": "2001-01-01", "upper.BORN": "2000-01-01"})
+    with pytest.raises(rv.ParameterError, match=r"column AGE: .*lower 1990-01-01 is a date or time, and the column"):
+        rv.mask(data, "dp_microaggregation", **{**how, **dated, "lower.AGE": "1990-01-01"})

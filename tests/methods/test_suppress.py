@@ -263,7 +263,7 @@ def test_larger_tables(n: int, columns: int, k: int) -> None:
     assert loose.counts["suppressed"].sum() < 0.95 * one_record_after_the_other(codes, k)
 
 
-@pytest.mark.parametrize("missing", ["own", "any"])
+@pytest.mark.parametrize("missing", ["own", pytest.param("any", marks=pytest.mark.thorough)])
 def test_many_columns(missing: Any) -> None:
     codes = people(300, EVERY_SET + 4, values=(2, 3, 4))
     made = run(codes, k=3, missing_is=missing)

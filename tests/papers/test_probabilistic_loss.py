@@ -220,6 +220,7 @@ def test_a_density_explains_only_so_much() -> None:
     assert (near.ok, near.explained, far.explained) == (False, True, False)
 
 
+@pytest.mark.thorough
 def test_numbers_do_not_depend_on_the_workers() -> None:
     rng = np.random.default_rng(0)
     study = study_of(Table(pd.DataFrame(rng.lognormal(size=(120, 3)), columns=list("ABC"))))

@@ -68,6 +68,7 @@ def test_a_folder_of_data_must_be_there(tmp_path: Path) -> None:
         reproduce("new-directions", data=tmp_path / "missing")
 
 
+@pytest.mark.thorough
 def test_all_holds_a_document_of_each_paper(written: tuple[Reproduction, Path]) -> None:
     made, _ = written
     assert made.ok
@@ -85,6 +86,7 @@ def test_all_holds_a_document_of_each_paper(written: tuple[Reproduction, Path]) 
                 assert set(row) <= {"item", "published", "computed", "difference", "ok", "sd", "remark"}
 
 
+@pytest.mark.thorough
 def test_every_file_is_written(written: tuple[Reproduction, Path]) -> None:
     made, out = written
     names = {"all.json"}
@@ -98,6 +100,7 @@ def test_every_file_is_written(written: tuple[Reproduction, Path]) -> None:
         assert all(path.is_file() for path in paper.files)
 
 
+@pytest.mark.thorough
 def test_all_leaves_out_what_has_no_data_and_says_so(written: tuple[Reproduction, Path]) -> None:
     made, out = written
     left_out = {paper.paper: paper for paper in made.papers if not paper.tables}
@@ -110,6 +113,7 @@ def test_all_leaves_out_what_has_no_data_and_says_so(written: tuple[Reproduction
         assert remark.endswith("with --data")
 
 
+@pytest.mark.thorough
 def test_the_written_document_names_figures_beside_it(written: tuple[Reproduction, Path]) -> None:
     made, out = written
     for paper in (each for each in made.papers if each.tables):
@@ -120,6 +124,7 @@ def test_the_written_document_names_figures_beside_it(written: tuple[Reproductio
     assert [document["paper"] for document in everything["papers"]] == [paper.paper for paper in made.papers]
 
 
+@pytest.mark.thorough
 def test_the_page_says_what_agrees_and_what_does_not(written: tuple[Reproduction, Path]) -> None:
     _, out = written
     page = (out / "new-directions.html").read_text("utf-8")

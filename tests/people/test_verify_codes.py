@@ -56,3 +56,10 @@ def test_a_label_stands_for_its_value(released: pa.Table) -> None:
     assert named.nearest[0] == "2"
     assert "column region: South is the label of 2" in named.notes
     assert "column region: the nearest released value 2 stands for South" in coded.notes
+
+
+def test_the_subjects_page_tells_what_codes_stand_for(released: pa.Table) -> None:
+    page = rv.subject_page(released, columns=["region"])
+    assert ">1 (North)</option>" in page
+    assert ">2 (South)</option>" in page
+    assert "Refused" not in page, "a missing code is no choice"

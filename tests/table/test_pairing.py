@@ -128,6 +128,9 @@ def test_without_a_mapping_missing_records_are_left_out_on_each_side() -> None:
     ]
     holed = pa.table({"x": [1.0, None], "y": [None, 1.0]})
     assert "no masked record is complete" in refused(pa.table({"x": [1.0], "y": [1.0]}), holed, mapping=False)
+    empty = pa.table({"x": [1.0, 2.0], "y": pa.array([None, None], pa.float64())})
+    said = "no masked record is complete in all the columns, as y has no value; leave it out with --columns"
+    assert refused(pa.table({"x": [1.0], "y": [1.0]}), empty, mapping=False) == said
 
 
 def test_contradictions_are_refused() -> None:

@@ -188,7 +188,7 @@ def begin(bench: Workbench) -> None:
         bench.post(f"/data/{bench.table}/mask", {"audit": "yes"})
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.thorough)])
 def test_a_killed_workbench_loses_nothing(kills: int, workbench: Workbench, tally: Any) -> None:
     moments = random.Random(kills)
     for _ in range(kills):

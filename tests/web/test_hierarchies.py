@@ -145,6 +145,7 @@ def test_words_go_through_every_page(released: tuple[Any, str, str]) -> None:
         assert "--role TOWN=quasi-identifier" in command
 
 
+@pytest.mark.thorough
 def test_the_script_and_the_command_make_the_same_release_with_hierarchies(
     released: tuple[Any, str, str], tmp_path: Path
 ) -> None:

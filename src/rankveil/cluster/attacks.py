@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from rankveil.cluster.engine import Engine
 from rankveil.cluster.tables import Given, rows_at_a_time
 from rankveil.cluster.work import RANKING, Progress, Work
-from rankveil.errors import PairError, ParameterError
+from rankveil.errors import ParameterError
 from rankveil.linkage import Matches
+from rankveil.pairs import none_complete
 from rankveil.partitions.links import Random, links, released_columns, wanted
 from rankveil.partitions.parted import Parted
 from rankveil.partitions.queries import drawn_rows
@@ -171,7 +172,8 @@ def _linked(parted: Parted, each: Each, random: Trying, subjects: int | None) ->
 def _ranked(parted: Parted, each: Each) -> tuple[Job, Sequence[Ranked]]:
     """The records that are complete in all columns, ranked: reverse mapping too where no record belongs to another."""
     if len(parted.table) == 0:
-        raise PairError("no record is complete in all the columns; choose others with --columns")
+        found = zip(parted.names, parted.columns, strict=True)
+        raise none_complete([name for name, column in found if not len(column)])
     records = parted.table.records
     if records.job.apart is None:
         return records.job, records.columns

@@ -150,10 +150,8 @@ def _on_values(
                 )
             stream = seed.stream(*named, name, replicate)
             original = work.taken(work.table.values(name)) if "original" in entry.needs else before[name].values
-            temporal = None if before[name].categories else work.table.cells(name).temporal
             groups = work.groups if name in of_groups else None
-            run = partial(on_column, step, name, before[name], original, stream, len(chosen), temporal, groups)
-            tasks[name] = run
+            tasks[name] = partial(on_column, step, name, before[name], original, stream, len(chosen), groups)
         outcomes = work.rows.each(lambda task, rows: task(rows), tasks, size=len(work) * len(chosen))
         made = dict(zip(chosen, outcomes, strict=True))
         for name, outcome in made.items():
@@ -212,7 +210,7 @@ def _until_groups_agree(
                 spread |= bool(np.any(lost & ~gone))
                 gone = lost
             values = np.where(gone, metadata.EMPTY, before[name].values)
-            current[name] = Current(values, before[name].kind, before[name].categories)
+            current[name] = replace(before[name], values=values)
         if not spread:
             break
     work.notes.append(f"{step.method}: what one of a group lost all of it lost: {listing(of_groups, most=10)}")

@@ -61,6 +61,7 @@ def on_columns(
             bound=step.bound_for(chosen),
             kinds=tuple(before[name].kind for name in chosen),
             categories=tuple(before[name].categories for name in chosen),
+            temporal=tuple(before[name].temporal for name in chosen),
         )
     outcome = made if isinstance(made, Outcome) else Outcome(made)
     work.notes += [f"{entry.id}: {note}" for note in outcome.notes]
@@ -171,7 +172,6 @@ def on_column(
     original: Array,
     rng: Stream,
     attributes: int,
-    temporal: Any,
     groups: Households | None,
     rows: Rows,
 ) -> Outcome:
@@ -179,7 +179,7 @@ def on_column(
     entry = step.entry
     if not entry.by_parts and not rows.alone:
         bare = replace(before, values=np.empty(0))
-        run = partial(_column_in_one_place, step, name, bare, rng, attributes, temporal)
+        run = partial(_column_in_one_place, step, name, bare, rng, attributes)
         (values,), told = rows.whole([before.values, original], run)
         kept: Outcome = told
         return replace(kept, values=values, counts=kept.counts if rows.first else {})
@@ -204,7 +204,7 @@ def on_column(
                 bound=step.bound(name),
                 kinds=(before.kind,),
                 categories=before.categories,
-                temporal=temporal,
+                temporal=before.temporal,
             )
     except ParameterError as error:
         raise ParameterError(f"column {name}: {error}") from None
@@ -220,10 +220,10 @@ def on_column(
 
 
 def _column_in_one_place(
-    step: Step, name: str, bare: Current, rng: Stream, attributes: int, temporal: Any, columns: Sequence[Array]
+    step: Step, name: str, bare: Current, rng: Stream, attributes: int, columns: Sequence[Array]
 ) -> tuple[list[Array], Outcome]:
     """All rows of a column, masked by a method that needs them at once."""
     values, original = columns
     before = replace(bare, values=values)
-    made = on_column(step, name, before, original, rng, attributes, temporal, None, HERE)
+    made = on_column(step, name, before, original, rng, attributes, None, HERE)
     return [made.values], replace(made, values=np.empty(0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,8 @@ class Current:
     kind: str
     categories: Categories | None
     """What its values are places of; None for numbers."""
+    temporal: Any = None
+    """The Arrow type of dates or times behind its numbers; None for others."""
 
     @property
     def has_hierarchy(self) -> bool:
@@ -113,7 +116,7 @@ class Work:
                 return Current(self.taken(self.table.codes(name, known)), kind, known)
             values = self.taken(self.table.values(name))
             if cells.kind != "nominal" and not cells.levels:
-                return Current(values, cells.kind, None)
+                return Current(values, cells.kind, None, cells.temporal)
             known = self.table.categories(name)
             hierarchy = (self.table.schema.hierarchies or {}).get(name)
             return Current(values, cells.kind, replace(known, hierarchy=hierarchy))  # levels too may have groups
@@ -134,7 +137,7 @@ class Work:
     def put(self, name: str, outcome: Outcome, before: Current) -> None:
         """The column with what a method made of it."""
         if outcome.levels is None:
-            self.changed[name] = Current(outcome.values, before.kind, before.categories)
+            self.changed[name] = replace(before, values=outcome.values)
             if before.categories is not None and not self.table.labels(name):  # numbers that were taken as labels
                 self.relabelled.add(name)
             return
@@ -155,9 +158,7 @@ class Work:
 
     def take(self, rows: RowNumbers) -> None:
         """Some rows, in another order."""
-        self.changed = {
-            name: Current(each.values[rows], each.kind, each.categories) for name, each in self.changed.items()
-        }
+        self.changed = {name: replace(each, values=each.values[rows]) for name, each in self.changed.items()}
         self.order = rows if self.order is None else self.order[rows]
         self.rows = self.rows.with_only(rows.size)
         self.__dict__.pop("groups", None)

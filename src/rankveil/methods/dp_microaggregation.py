@@ -18,14 +18,15 @@ changes by at most upper_j - lower_j. The page on guarantees says what follows f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankveil.catalogue import EACH, Array, Outcome, Range, method
+from rankveil import dates
+from rankveil.catalogue import DATED, EACH, Array, Outcome, Range, method
 from rankveil.errors import ParameterError
 from rankveil.methods.laplace_dp import STUDY, finite_scale, laplace, require_order, safe_laplace, sentence
 from rankveil.seeds import Stream
@@ -57,10 +58,11 @@ def dp_microaggregation(
     *,
     k: Annotated[int, Range(1), "how many records a group has at least"] = 10,
     epsilon: Annotated[float, Range(0, above=True), "the privacy budget of the step, all its columns together"],
-    lower: Annotated[float, "values below become this; chosen without looking at the data", EACH],
-    upper: Annotated[float, "values above become this; chosen without looking at the data", EACH],
+    lower: Annotated[float, "values below become this; chosen without looking at the data", EACH, DATED],
+    upper: Annotated[float, "values above become this; chosen without looking at the data", EACH, DATED],
     fast: Annotated[bool, "noise from the seed, in floating point: for studies"] = False,
     names: tuple[str, ...] = (),
+    temporal: tuple[Any, ...] = (),
     rng: Stream,
 ) -> Outcome:
     """Insensitive MDAV, then Laplace noise on the group means.
@@ -76,9 +78,13 @@ def dp_microaggregation(
     names = names or tuple(f"{j + 1} of {m}" for j in range(m))
     if k > n:
         raise ParameterError(f"dp_microaggregation: k = {k} is more than the {n} records; choose a smaller k")
-    low, high = np.broadcast_to(lower, m).tolist(), np.broadcast_to(upper, m).tolist()
+    low, high = _limits("lower", lower, names, temporal), _limits("upper", upper, names, temporal)
     for j in range(m):
-        require_order(f"dp_microaggregation, column {names[j]}", low[j], high[j])
+        if temporal and not dates.has_zero(temporal[j]):
+            if low[j] >= high[j]:
+                raise ParameterError(f"dp_microaggregation, column {names[j]}: lower must be before upper")
+        else:
+            require_order(f"dp_microaggregation, column {names[j]}", low[j], high[j])
         finite_scale("dp_microaggregation", high[j] - low[j])
     clamped = np.clip(x, low, high)
     group = insensitive_groups(corner_distance(clamped, low, high), k)
@@ -106,6 +112,20 @@ def _(parameters: Mapping[str, Mapping[str, Any]], counts: Mapping[str, Mapping[
     given = next(iter(parameters.values()))
     what = "the set of the records, without their order, has "
     return [sentence(parameters, given["epsilon"], fast=given["fast"], what=what, besides=_ORDER)]
+
+
+def _limits(name: str, given: Any, names: Sequence[str], temporal: Sequence[Any]) -> list[float]:
+    """The bound of each column, dates and times as the numbers behind them."""
+    each = [given] * len(names) if np.ndim(given) == 0 else list(given)
+    limits = []
+    for column, value, kind in zip(names, each, temporal or [None] * len(names), strict=True):
+        try:
+            limit = dates.limit(name, value, kind)
+        except ParameterError as error:
+            raise ParameterError(f"column {column}: dp_microaggregation: {error}") from None
+        assert limit is not None
+        limits.append(limit)
+    return limits
 
 
 def corner_distance(clamped: Array, lower: list[float], upper: list[float]) -> Array:

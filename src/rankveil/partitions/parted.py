@@ -15,10 +15,10 @@ import numpy as np
 
 from rankveil import catalogue, dates
 from rankveil.catalogue import Measure, Value
-from rankveil.errors import NotApplicableError, PairError
+from rankveil.errors import NotApplicableError
 from rankveil.matching import Known
 from rankveil.measuring import Measuring
-from rankveil.pairs import Pair
+from rankveil.pairs import Pair, none_complete
 from rankveil.partitions.choosing import Chosen, Drawing, Lacking, draw_partition
 from rankveil.partitions.comparing import Compared
 from rankveil.partitions.layout import Sizes
@@ -267,10 +267,11 @@ class Parted:
         if self.mapping == "none":
             for side, what in _WHAT.items():
                 if not self._complete(side):
-                    raise PairError(f"no {what} record is complete in all the columns; choose others with --columns")
+                    empty = [name for name in self.names if not self._complete(side, (name,))]
+                    raise none_complete(empty, what=what)
             return
         if not any(len(column) for column in self.columns):
-            raise PairError("no record is complete in all the columns; choose others with --columns")
+            raise none_complete()
         incomplete = len(self) - self._pairs.count(self._pairs.base.lacking("xy", self.names))
         if incomplete:
             self.notes.append(

@@ -232,7 +232,8 @@ def _released(table: Table, name: str) -> Released:
         tree = known.hierarchy
         others, within = _not_released(table, name, tree)
         apart = None if tree is None else tree.distances([*levels, *others], levels)
-        return Released(name, values, levels, known.ranking, not known.ordered, others, within, apart)
+        means = labels_by_code(table, name)
+        return Released(name, values, levels, known.ranking, not known.ordered, others, within, apart, means=means)
     if moments is None or pa.types.is_duration(moments):
         return Released(name, values)
     ends = tuple(str(dates.written(float(end), moments)) for end in (np.nanmin(values), np.nanmax(values)))

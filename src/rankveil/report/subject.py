@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
 
@@ -45,6 +45,8 @@ class Released:
     """For dates and times: date, timestamp or time, the unit (day, s, ms, us, ns) of the numbers, and if in UTC."""
     ends: tuple[str, str] | None = None
     """The first and the last date or time, as text."""
+    means: Mapping[str, str] = field(default_factory=dict)
+    """What codes among the levels stand for, where the file says it."""
 
     @property
     def least(self) -> float:
@@ -63,8 +65,15 @@ class Released:
 
     @property
     def choices(self) -> list[tuple[int, str]]:
-        """Levels to choose from with their places: in their order, or by their labels where they have none."""
-        places = list(enumerate((*self.levels, *self.others)))
+        """Levels to choose from with their places: in their order, or by their labels where they have none.
+
+        >>> Released("SEX", np.array([0.0, 1.0]), ("1", "2"), means={"1": "male", "2": "female"}).choices
+        [(0, '1 (male)'), (1, '2 (female)')]
+        """
+        words = (
+            f"{each} ({self.means[each]})" if each in self.means else each for each in (*self.levels, *self.others)
+        )
+        places = list(enumerate(words))
         return sorted(places, key=lambda each: each[1]) if self.nominal else places
 
 
