@@ -174,6 +174,7 @@ def test_nothing_is_written_unless_asked_for(quick: Reproduction) -> None:
 
 
 @pytest.mark.usefixtures("written")
+@pytest.mark.thorough
 def test_progress_of_all_papers_is_one_progress(seen: list[tuple[int, int]]) -> None:
     done = [each for each, _ in seen]
     assert done == sorted(done)

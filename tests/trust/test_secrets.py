@@ -65,6 +65,7 @@ def spelled(number: float) -> set[str]:
     """A number as people and programs write it: at least six digits of it."""
     plain = {repr(number), f"{number:.4f}", f"{number:.3f}", f"{number:.2f}", f"{number:.6g}", f"{number:.8e}"}
     plain |= {f"{number:,.4f}", f"{number:,.2f}"}
+    plain = {word for word in plain if sum(map(str.isdigit, word)) >= 6}  # 32762 may be the number of a process
     return plain | {word.translate(str.maketrans(",.", ".,")) for word in plain}
 
 
