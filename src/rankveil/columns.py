@@ -238,7 +238,7 @@ def read(
     """
     array = to_arrow(series)
     if pa.types.is_dictionary(array.type):
-        if array.type.ordered and levels is None:
+        if array.type.ordered and levels is None and _has_levels(array.type.value_type):
             levels = [str(word).strip() for word in array.dictionary.to_pylist()]
         array = array.cast(array.type.value_type)
     if pa.types.is_large_string(array.type) or pa.types.is_string_view(array.type):
@@ -255,6 +255,8 @@ def read(
     if kind == "nominal":
         return found
     if levels is not None:
+        if not _has_levels(array.type):
+            raise TableError(f"column {name}: values of type {array.type} have no levels; convert them to text first")
         return replace(found, kind="ordinal", levels=_checked_levels(name, levels))
     layout = dates.layout_of(found.present) if found.is_text else None
     if isinstance(layout, str):
@@ -439,6 +441,12 @@ def is_number(kind: pa.DataType) -> bool:
 
 def _countable(kind: pa.DataType) -> bool:
     return not (pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType))
+
+
+def _has_levels(kind: pa.DataType) -> bool:
+    """Whether every cell of this type is a short text: bytes need not be one, and spans of months have no such form."""
+    plain = _is_text(kind) or is_number(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)
+    return bool(plain or (pa.types.is_temporal(kind) and not pa.types.is_interval(kind)))
 
 
 def _type_name(kind: pa.DataType) -> str:

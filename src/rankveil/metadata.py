@@ -315,6 +315,8 @@ def _alike(made: object, usual: object) -> bool:
 
 def _value(given: object) -> Value:
     if isinstance(given, int | float | str):
+        if isinstance(given, int):
+            float(given)  # whole numbers of hundreds of digits are none of a file
         return given
     raise TypeError("a value is a number or a text")
 

@@ -280,6 +280,11 @@ def test_days_are_exact_as_counts(clock: clocks.Clock, days: list[datetime.date 
     assert clock.arrow_of(clock.counts_of(array, name="x"), what="date").equals(array)
 
 
+@pytest.mark.parametrize("clock", [clocks.STATA, clocks.SPSS, clocks.SAS], ids=lambda clock: clock.program)
+def test_counts_that_no_calendar_has_are_no_moments(clock: clocks.Clock) -> None:
+    assert clock.arrow_of(np.array([0.5, -8.9e303]), what="datetime") is None
+
+
 def test_labels_of_two_columns_with_one_name_stay_apart(tmp_path: Path) -> None:
     said = {
         name: Described(value_labels=((1, text),), label_set="a_name_of_thirty_one_letters_ok", program="stata")

@@ -177,6 +177,8 @@ def test_tables_that_make_no_page() -> None:
         rv.subject_page(pa.table({"A": pa.array([], pa.float64())}))
     with pytest.raises(rv.TableError, match="there is no column C"):
         rv.subject_page(pa.table({"A": [1.0]}), columns=["C"])
+    with pytest.raises(rv.ParameterError, match="no column is named"):
+        rv.subject_page(pa.table({"A": [1.0]}), columns=[])
     with pytest.raises(rv.TableError, match="no usable column"):
         rv.subject_page(pa.table({"A": ["x", "y"]}))
 

@@ -265,3 +265,24 @@ def test_an_error_is_one_line_whatever_a_column_is_called() -> None:
     with pytest.raises(rv.TableError) as error:
         rv.mask(pa.table({"two\nlines": [None, None]}), columns=["two\nlines"])
     assert str(error.value).startswith("column two\\nlines: ")
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pa.array([[]], pa.list_(pa.int64())),
+        pa.array([{"a": 1}]),
+        pa.array([b"\xff"]),
+        pa.array([(1, 2, 3)], pa.month_day_nano_interval()),
+    ],
+    ids=lambda cells: str(cells.type),
+)
+def test_what_is_no_short_text_has_no_levels(cells: pa.Array) -> None:
+    with pytest.raises(rv.TableError, match=r"column A: values of type .* have no levels; convert them to text first"):
+        rv.Table(pa.table({"A": cells}), schema=rv.Schema(levels={"A": ("low", "high")})).columns  # noqa: B018
+
+
+def test_bytes_in_an_order_are_bytes() -> None:
+    cells = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), pa.array([b"\xff", b"a"]), ordered=True)
+    (column,) = rv.Table(pa.table({"A": cells})).columns.values()
+    assert column.kind == "nominal"

@@ -68,7 +68,8 @@ class Clock:
 
     def _moments(self, counts: Array, grain: int) -> NDArray[np.int64] | None:
         """Counts of time as whole microseconds; None when there are too many of those."""
-        grains = np.rint(counts * (MICROSECONDS // grain / self.a_second))
+        with np.errstate(over="ignore"):  # a damaged file may count anything
+            grains = np.rint(counts * (MICROSECONDS // grain / self.a_second))
         # multiplied as whole numbers: as decimals they would have too many digits
         return grains.astype(np.int64) * grain if np.all(np.abs(grains) < _LONGEST / grain) else None
 

@@ -199,6 +199,8 @@ def subject_page(
     refuse_unknown(declared)
     table = Table.of(masked, **declared)
     names = table.usable(columns)
+    if not names:
+        raise ParameterError("no column is named; leave columns out for all that can be ranked")
     for name in names:
         if np.isnan(table.values(name)).all():
             raise TableError(f"column {name}: all its cells are missing; leave it out")
