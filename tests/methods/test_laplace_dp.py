@@ -255,3 +255,15 @@ def test_bounds_of_dates_are_dates() -> None:
         rv.mask(pa.table({"A": [1.0, 2.0]}), "laplace_dp", lower="1960-01-01", upper="2000-01-01", **how)
     with pytest.raises(ParameterError, match="no correction for laplace_dp of dates and times"):
         rv.correct(made.data, made.manifest)
+
+
+@pytest.mark.parametrize("epsilon", [5e-324, 1.5e-323, 1e-310])
+def test_an_epsilon_of_few_digits_ends(epsilon: float) -> None:
+    # two columns share it: half of 5e-324 is no number, half of 1.5e-323 is one only when rounded
+    data = pa.table({"A": [0.0, 1e-300], "B": [0.0, 1e-300]})
+    how: dict[str, Any] = {"epsilon": epsilon, "lower": 0.0, "upper": 1e-300, "seed": 1}
+    if epsilon > 5e-324:
+        assert np.isfinite(rv.mask(data, "laplace_dp", **how).data["A"].to_numpy()).all()
+    else:
+        with pytest.raises(ParameterError, match="the noise would be too large"):
+            rv.mask(data, "laplace_dp", **how)

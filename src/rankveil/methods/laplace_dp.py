@@ -178,7 +178,8 @@ def mechanism(owner: str, scale: float, *, sensitivity: float, epsilon: Fraction
     """opendp's Laplace measurement: noise in whole multiples of 2^-1074, the least positive number, added exactly.
 
     At that granularity the input is not rounded, so its privacy map is sensitivity / scale. The scale grows by a last
-    digit until the map grants epsilon: a quotient that was rounded down would spend a trifle more.
+    digit until the map grants epsilon: a quotient that was rounded down would spend a trifle more. It grows by twice as
+    much each time, because an epsilon near 0 has few digits and the map is rounded up to one of them.
     """
     try:
         import opendp.prelude as dp
@@ -190,8 +191,9 @@ def mechanism(owner: str, scale: float, *, sensitivity: float, epsilon: Fraction
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.l1_distance(T=float)
     made: Any = dp.m.make_laplace(*space, scale=scale)
+    more = math.ulp(scale)
     while not _grants(made.map(sensitivity), epsilon):
-        scale = finite_scale(owner, math.nextafter(scale, math.inf))
+        scale, more = finite_scale(owner, scale + more), 2 * more
         made = dp.m.make_laplace(*space, scale=scale)
     return made
 
