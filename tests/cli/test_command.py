@@ -17,6 +17,7 @@ from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import rankveil as rv
@@ -379,6 +380,9 @@ def test_closed_streams(example: Path, closed: tuple[str, ...]) -> None:
     assert subprocess.run([*COMMAND, "inspect", "none.csv"], preexec_fn=close, check=False).returncode == 2
 
 
+@pytest.mark.skipif(
+    pa.__version__.startswith("23.0."), reason="pyarrow 23.0 aborts at the end where an import within it was stopped"
+)
 def test_stopping_while_pandas_is_loaded(example: Path) -> None:
     """pyarrow loads it in the middle of the work and would swallow the interruption."""
     code = """
