@@ -90,6 +90,14 @@ def counts(tried: Counter[str], ended: dict[str, int]) -> str:
     )
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The user's state directory, with the key of journals: not that of the person who runs the tests."""
+    folder = tmp_path_factory.mktemp("state")
+    os.environ["XDG_STATE_HOME"] = str(folder)
+    return folder
+
+
 @pytest.fixture(scope="session")
 def tally(pytestconfig: pytest.Config) -> Callable[..., None]:
     """Counts what was tried, by what it is: `tally("kills survived by mask")`; docs/trust.md shows the counts."""

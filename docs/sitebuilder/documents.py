@@ -105,7 +105,7 @@ def _said(*words: str) -> Any:
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         code = main([*words, "--json"])
-    if code != 0:
+    if code not in (0, 1):  # an attack that finds people ends with 1
         raise RuntimeError(f"rankveil {' '.join(words)} ended with {code}")
     return json.loads(out.getvalue())
 

@@ -113,7 +113,7 @@ def running_example() -> Chart:
 @cache
 def _null_of_the_paper() -> list[float]:
     attack = rv.attack(*rv.datasets.running_example())
-    shares = attack.to_dict()["null"]
+    shares = attack.to_dict()["chance"]["null"]
     return [float(share) for share in np.cumsum([shares[str(d)] for d in range(len(shares))])]
 
 

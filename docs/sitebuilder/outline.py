@@ -45,6 +45,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Reference": ("docs/measures.md", "docs/plans.md", "docs/guarantees.md"),
     "Theory": (
         "docs/theory/permutation-model.md",
+        "docs/theory/intruder.md",
         "docs/theory/null-distribution.md",
         "docs/papers.md",
     ),

@@ -7,22 +7,25 @@ import operator
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from rankveil import catalogue
 from rankveil.catalogue import Array, Measure, Value, get_measure
 from rankveil.cluster.places import Parts, place_for, several
-from rankveil.errors import NotApplicableError, ParameterError
+from rankveil.errors import FileError, NotApplicableError, ParameterError
 from rankveil.execute import in_threads, one_core_algebra
+from rankveil.intruder.finding import Finding, find_people
+from rankveil.manifest import content_of
 from rankveil.measuring import Measuring, Settings
 from rankveil.moments import of_replicates
-from rankveil.pairing import pair_tables
+from rankveil.pairing import pair_tables, released_table, true_links
 from rankveil.pairs import Pair
 from rankveil.partitions.places import is_address
 from rankveil.ranks import rank_changes
 from rankveil.schema import listed
+from rankveil.table import Table
 
 if TYPE_CHECKING:
     from rankveil.cluster.engine import Engine
@@ -198,11 +201,12 @@ def measure_pair(
     settings: Settings | None = None,
     target: str | None = None,
     nearest: bool = False,
+    intruder: Callable[[], Finding] | None = None,
     progress: Progress | None = None,
 ) -> Audit:
     """Every chosen measure (all by default) of a pair; what does not apply is recorded, not raised."""
     rules, chosen = _asked_for(names, gates)
-    measuring = Measuring(pair, settings=settings, target=target, nearest=nearest)
+    measuring = Measuring(pair, settings=settings, target=target, nearest=nearest, intruder=intruder)
     values: dict[str, Value] = {}
     not_applicable: dict[str, str] = {}
     for number, name in enumerate(chosen):
@@ -300,6 +304,7 @@ def audit(
     settings: Settings | None = None,
     target: str | None = None,
     pair: str | None = None,
+    manifest: Any = None,
     progress: Progress | None = None,
     cluster: str | Engine | None = None,
     scratch: str | os.PathLike[str] | None = None,
@@ -313,8 +318,9 @@ def audit(
     `masked` may be a list of several masked versions: every measure is then their mean, with its standard deviation and
     interval, and `secret` and `mapping` may be lists too. `settings` are parameters of measures, as in
     `{"um": {"basis": "values"}}`; `target` names the column of a stated use; `pair="nearest"` lets losses pair the
-    records of tables that do not correspond. `matching` says how the tables belong together: columns, key, mapping,
-    secret, by, seed, and the columns' schema.
+    records of tables that do not correspond. `manifest` is what was published of the masking, which the intruder of
+    `people_found` uses; `masked` may be what `rv.mask` returned, with its manifest and secret. `matching` says how the
+    tables belong together: columns, key, mapping, secret, by, seed, and the columns' schema.
 
     Tables may be given by the paths of their files. Parquet ones of any size are measured in parts by the workers of a
     `cluster`: "local", "local:4", or the address of a Dask scheduler, such as "tcp://host:8786"; those that would not
@@ -324,6 +330,7 @@ def audit(
     """
     if pair not in (None, "nearest"):
         raise ParameterError(f"pair must be nearest or left out, not {pair!r}")
+    masked, manifest = of_release(masked, manifest, matching)
     how = {"target": target, "pair": pair, **matching}
     place, said = place_for(original, masked, cluster, how)
     if place is not None:
@@ -334,7 +341,8 @@ def audit(
     asked: dict[str, Any] = {"settings": settings, "target": target, "nearest": pair == "nearest"}
     if not several(masked):
         both = pair_tables(original, masked, **matching)
-        alone = measure_pair(both, names=measures, gates=fail_if, progress=progress, **asked)
+        intruder = cache(partial(_found, original, masked, manifest, **matching))
+        alone = measure_pair(both, names=measures, gates=fail_if, progress=progress, intruder=intruder, **asked)
         alone.notes += said
         return alone
     if not masked:
@@ -348,10 +356,45 @@ def audit(
     for number, (each, secret, mapping) in enumerate(zip(masked, secrets, mappings, strict=True)):
         own = {"secret": secret, "mapping": mapping}
         both = pair_tables(original, each, beside=made[0].pair if made else None, **own, **matching)
+        intruder = cache(partial(_found, original, each, None, **own, **matching))
         made.append(
-            measure_pair(both, names=measures, gates=fail_if, progress=_part(progress, number, len(masked)), **asked)
+            measure_pair(
+                both,
+                names=measures,
+                gates=fail_if,
+                progress=_part(progress, number, len(masked)),
+                intruder=intruder,
+                **asked,
+            )
         )
     return combined(made, gates=fail_if)
+
+
+def _found(
+    original: Any,
+    masked: Any,
+    manifest: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    key: str | None = None,
+    mapping: bool = True,
+    secret: Any = None,
+    seed: Any = 0,
+    by: str | None = None,
+    **declared: Any,
+) -> Finding:
+    """Whom somebody who uses everything finds; he looks at all columns of both tables unless some are named."""
+    first, second = Table.of(original, **declared), released_table(masked, **declared)
+    truth, _ = true_links(first, second, key=key, mapping=mapping, secret=secret, notes=[])
+    if columns is None and key is not None:
+        columns = [name for name in first.names if name in second.names and name != key]
+    told: dict[str, Any] = {"truth": truth, "columns": listed(columns) if columns else None, "seed": seed}
+    told["calibrate"] = truth is None  # right bets are counted; only what he expects himself needs it
+    try:
+        return find_people(first, second, manifest=content_of(manifest, records=len(second)), **told)
+    except FileError as error:
+        made = find_people(first, second, **told)
+        return replace(made, notes=(*made.notes, f"{error}; what was done was learned from the two tables instead"))
 
 
 def _one_each(given: Any, count: int, what: str) -> list[Any]:
@@ -362,16 +405,27 @@ def _one_each(given: Any, count: int, what: str) -> list[Any]:
     return made
 
 
+def of_release(masked: Any, manifest: Any, matching: dict[str, Any]) -> tuple[Any, Any]:
+    """The table and the manifest of what `rv.mask` returned; what tells its mapping is added where none was given."""
+    if not (hasattr(masked, "manifest") and hasattr(masked, "secret")):
+        return masked, manifest
+    if not {"key", "secret", "mapping"} & matching.keys():
+        if masked.manifest["mapping"] == "none":
+            matching["mapping"] = False
+        elif masked.secret.order is not None:
+            matching["secret"] = masked.secret
+    return masked.data, masked.manifest if manifest is None else manifest
+
+
 def loaded(table: Any, *, schema: Schema | None, decimal: str | None = None) -> Any:
     """A table given by the path or address of its file, with its own decimal mark unless one is given, or as it is."""
     if not isinstance(table, str | os.PathLike):
         return table
     from rankveil.cluster.tables import table_at
     from rankveil.files import load
-    from rankveil.table import Table
 
     if is_address(os.fspath(table)):
-        return table_at(os.fspath(table))
+        return table_at(os.fspath(table)).data
     loaded = load(table, decimal=decimal)
     return loaded.data if loaded.dialect is None else Table(loaded.data, schema=schema, decimal=loaded.dialect.decimal)
 

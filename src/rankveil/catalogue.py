@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankveil.errors import ParameterError, suggestion
+from rankveil.likelihood import Statement
 from rankveil.parameters import DATED, EACH, REQUIRED, Parameter, Range, read_parameter
 from rankveil.rows import HERE, Rows
 
@@ -130,6 +131,7 @@ class Outcome:
 Correction = Callable[..., tuple[Array, Array]]
 ShareCorrection = Callable[..., dict[str, float]]
 Guarantee = Callable[[Mapping[str, Mapping[str, Any]], Mapping[str, Mapping[str, int]]], list[str]]
+Intruder = Callable[..., Statement]
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,6 +188,8 @@ class Method(Entry[Callable[..., Any]]):
     """From the shares of categories in the release back to those in the original: see `corrects_shares`."""
     guarantee: Guarantee | None = None
     """What holds for the release whatever the data: see `guarantees`."""
+    intruder: Intruder | None = None
+    """What the step tells somebody who knows the original: see `tells_intruder`."""
 
     @property
     def accepts(self) -> frozenset[str]:
@@ -234,6 +238,14 @@ class Method(Entry[Callable[..., Any]]):
     def guarantees(self, function: Guarantee) -> Guarantee:
         """Decorate `(parameters by column, counts by column) -> sentences`: what the step guarantees."""
         object.__setattr__(self, "guarantee", function)
+        return function
+
+    def tells_intruder(self, function: Intruder) -> Intruder:
+        """Decorate `(values, parameters, *, attributes, labels, categories) -> Statement`: what the step tells.
+
+        The values are those that enter the step, of one column with its parameters, or of several with a list of them.
+        """
+        object.__setattr__(self, "intruder", function)
         return function
 
     def corrects(self, function: Correction) -> Correction:

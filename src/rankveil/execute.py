@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from threading import Lock
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -27,6 +27,9 @@ PATIENCE = 2.0
 
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """By these, linear algebra in a worker keeps to the worker's own core."""
+
+_SAFE_PATH = "PYTHONSAFEPATH"
+"""With it Python does not look for modules in the working folder, where somebody else's files may lie."""
 
 _limit: int | None = None
 """How many cores a worker process may use: several of them share the machine."""
@@ -109,17 +112,25 @@ class Pool(Protocol[S_co]):
         """Let the workers go; after an error what has not begun does not begin."""
 
 
+_AGAIN = 2
+"""Times that processes are started again when one of them was killed."""
+
+
 class Workers(Generic[T]):
     """Worker processes that each hold the same large thing and do tasks with it: it travels once, not with every task.
 
     `task(shared, item)` must be a function of a module. With one worker everything runs here, at once. With some
-    `patience` so many seconds of work are done here first: small jobs end before processes would have started.
+    `patience` so many seconds of work are done here first: small jobs end before processes would have started. When
+    one is killed, mostly for want of memory, what was under way is done again by one fewer. Whoever awaits a result
+    does so with `ready`.
     """
 
     def __init__(self, shared: T, *, count: int, patience: float = 0.0) -> None:
         self._shared, self._count = shared, count
         self._patience = patience if count > 1 else math.inf
         self._pool: Any = None
+        self._under_way: dict[Future[Any], tuple[Future[Any], Callable[[T, Any], Any], Any]] = {}
+        self._broken = 0
 
     def __enter__(self) -> Self:
         return self
@@ -132,24 +143,84 @@ class Workers(Generic[T]):
             done.set_result(task(self._shared, item))
             self._patience -= time.perf_counter() - begun
             return done
+        future: Future[R] = Future()
+        self._send(future, task, item)
+        return future
+
+    def _send(self, future: Future[Any], task: Callable[[T, Any], Any], item: Any) -> None:
         if self._pool is None:
             from loky import ProcessPoolExecutor
 
-            self._pool = ProcessPoolExecutor(
-                self._count, initializer=_hold, initargs=(self._shared,), env=dict.fromkeys(_THREADS, "1")
-            )
-        future: Future[R] = self._pool.submit(_with_held, task, item)
-        return future
+            own = {**dict.fromkeys(_THREADS, "1"), _SAFE_PATH: "1"}
+            with _safe_path():
+                self._pool = ProcessPoolExecutor(self._count, initializer=_hold, initargs=(self._shared,), env=own)
+        try:
+            sent: Future[Any] = self._pool.submit(_with_held, task, item)
+        except BrokenExecutor as error:  # `ready` sees it
+            sent = Future()
+            sent.set_exception(error)
+        self._under_way[future] = sent, task, item
+        sent.add_done_callback(partial(_hand_over, future))
 
     def ready(self, futures: Collection[Future[R]]) -> set[Future[R]]:
         """Those that are done, one at least."""
-        return set(wait(futures, return_when=FIRST_COMPLETED).done)
+        while not (done := {future for future in futures if future.done()}):
+            ended = wait([self._under_way[future][0] for future in futures], return_when=FIRST_COMPLETED).done
+            lost = next((sent.exception() for sent in ended if isinstance(sent.exception(), BrokenExecutor)), None)
+            if lost is not None:
+                self._begin_again(lost)
+            else:
+                time.sleep(0)  # its result is handed over by another thread
+        for future in done:
+            self._under_way.pop(future, None)
+        return done
+
+    def _begin_again(self, error: BaseException) -> None:
+        """A worker was killed, and the others with it: start them again, one fewer, with what they had not done."""
+        self._broken += 1
+        if self._broken > _AGAIN:
+            raise error
+        self._pool.shutdown(wait=True, kill_workers=True)
+        self._pool, self._count = None, max(self._count - 1, 1)
+        for future, (sent, task, item) in list(self._under_way.items()):
+            if not sent.done() or sent.cancelled() or isinstance(sent.exception(), BrokenExecutor):
+                self._send(future, task, item)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait=True, kill_workers=kind is not None)
         if kind is not None and issubclass(kind, BrokenExecutor):
-            raise ClusterError("a worker process was killed, perhaps for want of memory; try fewer workers") from None
+            raise ClusterError(
+                "a worker process was killed again and again, perhaps for want of memory; try fewer workers"
+            ) from None
+
+
+def _hand_over(future: Future[Any], sent: Future[Any]) -> None:
+    """Give the result of a task to whoever waits for it, unless its worker was lost: then it is done again."""
+    if sent.cancelled() or isinstance(sent.exception(), BrokenExecutor):
+        return
+    error = sent.exception()
+    future.set_result(sent.result()) if error is None else future.set_exception(error)
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Start what watches over worker processes so that it does not look for modules in the working folder."""
+    from multiprocessing import resource_tracker as of_python
+
+    from loky.backend import resource_tracker as of_loky
+
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        of_python.ensure_running()
+        of_loky.ensure_running()
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = before
 
 
 _AHEAD = 4
@@ -170,6 +241,8 @@ def in_workers(
     waiting: deque[Future[R]] = deque()
 
     def take() -> None:
+        while not waiting[0].done():
+            pool.ready([waiting[0]])
         made.append(waiting.popleft().result())
         if progress is not None:
             progress(len(made), len(items))

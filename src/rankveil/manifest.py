@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rankveil._version import __version__
 from rankveil.columns import Cells
-from rankveil.errors import FileError
+from rankveil.errors import FileError, ParameterError
 from rankveil.masking import Account
 from rankveil.plans import Plan, Step, plain_json
 from rankveil.seeds import Seed
@@ -106,6 +106,22 @@ class Secret:
 
     def __repr__(self) -> str:
         return "Secret(hidden)"
+
+
+def content_of(manifest: Any, *, records: int) -> Mapping[str, Any] | None:
+    """What the manifest of a release of so many records says, however it is given; None where there is none."""
+    content = manifest.content if isinstance(manifest, Manifest) else manifest
+    if content is None:
+        return None
+    if not isinstance(content, Mapping):
+        raise ParameterError(f"manifest must be a Manifest or its content, not {type(manifest).__name__}")
+    counts = content.get("records")
+    if not isinstance(counts, Mapping) or counts.get("out") != records:
+        raise FileError(
+            "the manifest is that of another release, of another number of records; name the right one with "
+            "--manifest, or leave it out with --no-manifest"
+        )
+    return content
 
 
 def _parsed(text: str, schema: str, what: str) -> dict[str, Any]:

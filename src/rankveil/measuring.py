@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,9 @@ _SLACK = 1e-9
 
 _OF_ROLES = tuple(f"{fact}_{side}" for fact in ("quasi", "confidential", "survey") for side in ("x", "y"))
 """What measures can ask of the roles that were given, for all records of a table; also `confidential_kinds`."""
+
+_INTRUDER = "intruder"
+"""What a measure asks for that is about who is found: both tables whole, not the columns that are compared."""
 
 Settings = Mapping[str, Mapping[str, Any]]
 
@@ -89,7 +92,13 @@ class Measuring(Computed):
     """The measures of a pair; `settings` are parameters of measures by id."""
 
     def __init__(
-        self, pair: Pair, *, settings: Settings | None = None, target: str | None = None, nearest: bool = False
+        self,
+        pair: Pair,
+        *,
+        settings: Settings | None = None,
+        target: str | None = None,
+        nearest: bool = False,
+        intruder: Callable[[], Any] | None = None,
     ) -> None:
         if target is not None and target not in pair.names:
             raise ParameterError(f"the target {target} is not among the columns compared: {', '.join(pair.names)}")
@@ -100,6 +109,7 @@ class Measuring(Computed):
         self._settings = settings or {}
         self._target = target
         self._nearest = nearest and pair.mapping == "none"
+        self._intruder = intruder
 
     def _compute(self, entry: Measure) -> Value:
         pair, notes = self._pair(entry)
@@ -151,7 +161,7 @@ class Measuring(Computed):
 
     def _lost(self, entry: Measure, pair: Pair) -> tuple[str, ...]:
         """What is said where a measure of distributions looks at all records of both tables."""
-        if entry.equal or pair.mapping == "none" or any(need in _OF_ROLES for need in entry.needs):
+        if entry.equal or pair.mapping == "none" or any(need in (*_OF_ROLES, _INTRUDER) for need in entry.needs):
             return ()
         if entry.per == "column":
             apart = [
@@ -181,7 +191,7 @@ class Measuring(Computed):
 
     def _run(self, entry: Measure, pair: Pair, view: View | Column, name: str) -> Value:
         # what is asked of the roles is asked of all records, complete or not
-        if len(view) == 0 and not all(need in (*_OF_ROLES, "confidential_kinds") for need in entry.needs):
+        if len(view) == 0 and not all(need in (*_OF_ROLES, "confidential_kinds", _INTRUDER) for need in entry.needs):
             raise NotApplicableError(_nobody(pair))
         data = [self._need(need, view) for need in entry.needs]
         target = self._target if entry.aims else None
@@ -200,6 +210,10 @@ class Measuring(Computed):
         return made if isinstance(made, Value) else Value(float(made))
 
     def _need(self, need: str, view: View | Column) -> Any:
+        if need == _INTRUDER:
+            if self._intruder is None:
+                raise NotApplicableError("it needs both tables whole, with all their columns")
+            return self._intruder()
         if need == "confidential_kinds":
             return self.pair.known[0].kinds
         if need in _OF_ROLES:

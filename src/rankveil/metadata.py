@@ -27,7 +27,10 @@ Level = Literal["", "nominal", "ordinal", "scale"]
 Program = Literal["", "stata", "spss", "sas", "excel"]
 
 KEY = b"rankveil"
-_OF_TYPES = (b"ARROW:extension:", b"PARQUET:field_id", b"_PL_")
+_EXTENSION, _OF_EXTENSION = b"ARROW:extension:name", b"ARROW:extension:metadata"
+_ENUM = b"_PL_ENUM_VALUES2"
+"""Under this key polars tells the words of an Enum: before each the number of its bytes and a semicolon."""
+_OF_TYPES = (_EXTENSION, b"PARQUET:field_id", b"_PL_CATEGORICAL", _ENUM)
 """How the keys begin by which libraries tell the types of columns."""
 LETTERS = "abcdefghijklmnopqrstuvwxyz_"
 """The letters of missing values; SAS's capitals are written small, and its underscore is among them."""
@@ -97,6 +100,34 @@ class Described:
         """Whether cells may be missing that are not empty: text of Stata and SAS declares none, but .a to .z are."""
         return self.has_missing_codes or self.program in _LETTERED
 
+    @property
+    def declares(self) -> bool:
+        """Whether something is said of single values: labels, or that they stand for missing ones."""
+        return bool(self.value_labels) or self.has_missing_codes
+
+    def declared_in(self, array: pa.ChunkedArray) -> tuple[list[Value], list[tuple[float, float]]]:
+        """Of the labelled values, missing codes and ranges those that some cell has or lies in.
+
+        >>> ages = Described(value_labels=((1, "one"), (2, "two"), (".a", "refused")), missing_codes=(-9,))
+        >>> ages.declared_in(pa.chunked_array([[2.0, tagged("a"), None]]))
+        ([2, '.a'], [])
+        """
+        declared = dict.fromkeys([*(value for value, _ in self.value_labels), *self.missing_codes])
+        cells = array.combine_chunks()
+        if pa.types.is_dictionary(cells.type):
+            cells = cells.cast(cells.type.value_type)
+        if is_text(cells.type):
+            texts = {text.rstrip() for text in pc.unique(cells).drop_null().to_pylist()}
+            return [value for value in declared if str(value).rstrip() in texts], []
+        numbers = _as_numbers(cells.cast(pa.int8()) if pa.types.is_boolean(cells.type) else cells)
+        if numbers is None:
+            return [], []
+        there = {f".{letter}" for letter in np.unique(tags_of(numbers)).tolist() if letter}
+        different = pc.unique(pa.array(numbers[~np.isnan(numbers)])).to_numpy()
+        there.update(different.tolist())
+        ranges = [(low, high) for low, high in self.missing_ranges if np.any((low <= different) & (different <= high))]
+        return [value for value in declared if value in there], ranges
+
     def stands_for_missing(self, value: Value) -> bool:
         """Whether a value that has a label is a missing one: a letter such as .a, a code, or within a range."""
         if isinstance(value, str):
@@ -118,7 +149,7 @@ class Described:
         missing: NDArray[np.bool_] = pc.is_null(array, nan_is_null=True).to_numpy(zero_copy_only=False).copy()
         if not self.marks_missing:
             return missing
-        if _is_text(array.type):
+        if is_text(array.type):
             letters = [f".{letter}" for letter in LETTERS] if self.program in _LETTERED else []
             codes = [code for code in self.missing_codes if isinstance(code, str)] + letters
             missing |= pc.is_in(array, value_set=pa.array(codes, array.type)).to_numpy(zero_copy_only=False)
@@ -200,16 +231,41 @@ def foreign(schema: pa.Schema) -> list[str]:
     ['lineage', 'comment']
     """
     said = [schema.metadata or {}, *(field.metadata or {} for field in schema)]
-    return list(dict.fromkeys(key.decode(errors="replace") for each in said for key in each if not _understood(key)))
+    return list(dict.fromkeys(key.decode(errors="replace") for each in said for key in each if key in _strange(each)))
 
 
 def only_understood(said: Mapping[bytes, bytes] | None) -> dict[bytes, bytes] | None:
     """Metadata without what nobody here understands: it may tell of the original."""
-    return {key: value for key, value in (said or {}).items() if _understood(key)} or None
+    said = said or {}
+    return {key: value for key, value in said.items() if key not in _strange(said)} or None
 
 
-def _understood(key: bytes) -> bool:
-    return key == KEY or key.startswith(_OF_TYPES)
+def _strange(said: Mapping[bytes, bytes]) -> set[bytes]:
+    """The keys that nobody here understands; a type with a content of its own is one of a library that is not here."""
+    found = {key for key in said if key != KEY and not key.startswith(_OF_TYPES)}
+    if not said.get(_OF_EXTENSION):
+        return found - {_OF_EXTENSION}
+    return found | ({_EXTENSION} & said.keys())
+
+
+def with_enum_of(said: Mapping[bytes, bytes] | None, words: Collection[Any]) -> dict[bytes, bytes] | None:
+    """Metadata in which polars finds an Enum of these words, where it found one of these and others before.
+
+    >>> with_enum_of({b"_PL_ENUM_VALUES2": b"3;Ann3;Ben"}, {"Ben"})
+    {b'_PL_ENUM_VALUES2': b'3;Ben'}
+    """
+    kept = {key: value for key, value in (said or {}).items() if key != _ENUM}
+    content = (said or {}).get(_ENUM, b"")
+    if content:
+        declared = []
+        while found := re.match(rb"(\d+);", content):
+            end = found.end() + int(found[1])
+            declared.append(content[found.end() : end].decode(errors="replace"))
+            content = content[end:]
+        told = [word for word in declared if word in words]
+        if not content and told and len(told) == len(words):
+            kept[_ENUM] = b"".join(b"%d;%s" % (len(word.encode()), word.encode()) for word in told)
+    return kept or None
 
 
 def in_words_of(described: Described, program: Program) -> Described:
@@ -347,7 +403,8 @@ def _finite(end: float) -> float | str:
     return end if math.isfinite(end) else str(end)
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Whether cells of this type are text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankveil.categories import Categories
-from rankveil.errors import PairError, listing, refuse_unknown, row_listing
+from rankveil.errors import PairError, ParameterError, listing, refuse_unknown, row_listing
 from rankveil.matching import (
     common_columns,
     domains,
@@ -135,7 +135,7 @@ def reverse_map(original: Any, masked: Any, **matching: Any) -> Any:
     declared = {name: matching.pop(name) for name in ("schema", "decimal") if name in matching}
     refuse_unknown(matching, known=_MATCHING)
     first = Table.of(original, **declared)
-    table = read_alike(first, _released(masked, **declared))
+    table = read_alike(first, released_table(masked, **declared))
     both = pair_tables(first, table, **matching)
     if both.mapping == "none" and len(both) != len(table):
         raise PairError("reverse mapping needs as many original records as masked ones")
@@ -173,7 +173,7 @@ def pair_tables(
         raise PairError("secret must be the secret of a release, as in release.secret or Secret.from_json(text)")
     return pair(
         Table.of(original, **declared),
-        _released(masked, **declared),
+        released_table(masked, **declared),
         columns=columns,
         key=key,
         mapping=mapping,
@@ -184,9 +184,39 @@ def pair_tables(
     )
 
 
-def _released(masked: object, *, schema: Schema | None = None, decimal: str | None = None) -> Table:
+def released_table(masked: object, *, schema: Schema | None = None, decimal: str | None = None) -> Table:
     """The masked table; what is declared of a column that the release dropped is not held against it."""
     if isinstance(masked, Table) or schema is None:
         return Table.of(masked, schema=schema, decimal=decimal)
     there = Table.of(masked, decimal=decimal)
     return Table.of(masked, schema=schema.only(there.names), decimal=decimal)
+
+
+def true_links(
+    original: Table, masked: Table, *, key: str | None, mapping: bool, secret: Any, notes: list[str]
+) -> tuple[NDArray[np.int64] | None, str]:
+    """The original row of every released record (-1 for none), and how that is known; None where it is not."""
+    if not isinstance(mapping, bool):
+        raise ParameterError(f"mapping must be True or False, not {mapping!r}")
+    if secret is not None and not hasattr(secret, "order"):
+        raise PairError("secret must be the secret of a release, as in release.secret or Secret.from_json(text)")
+    order = getattr(secret, "order", None)
+    if sum((key is not None, order is not None, not mapping)) > 1:
+        raise PairError("give one of key, secret and no mapping: they contradict each other")
+    if not mapping:
+        return None, "none"
+    if key is not None:
+        rows_x, rows_y = match_key(original, masked, key, notes)
+        truth = np.full(len(masked), -1, dtype=np.int64)
+        truth[rows_y] = rows_x
+        return truth, "key"
+    if order is not None:
+        if order.size != len(masked) or order.max(initial=-1) >= len(original):
+            raise PairError(f"the secret maps {order.size} records, the files have {len(original)} and {len(masked)}")
+        return order.astype(np.int64), "secret"
+    if len(original) != len(masked):
+        raise PairError(
+            f"the original has {len(original)} records and the masked table {len(masked)}; "
+            "name a key column with --key, or say --no-mapping for synthetic data"
+        )
+    return np.arange(len(masked), dtype=np.int64), "rows"

@@ -321,39 +321,6 @@ def _encoded(
     return restored
 
 
-def without_lost(series: nw.Series[Any], original: nw.Series[Any]) -> nw.Series[Any]:
-    """A column of categories without those that cells of the original have and none of its own; the others in order.
-
-    A dictionary would tell of labels that are in no released record. What no record ever had was declared, and stays.
-    """
-    if series.dtype not in (nw.Categorical, nw.Enum) or original.dtype not in (nw.Categorical, nw.Enum):
-        return series
-    now = to_arrow(series)
-    lost = set(_used(to_arrow(original))) - set(_used(now))
-    words = now.dictionary.to_pylist()
-    kept = [place for place, word in enumerate(words) if word not in lost]
-    if len(kept) == len(words):
-        return series
-    places = pa.array(kept, pa.int64())
-    indices = pc.index_in(now.indices.cast(pa.int64()), value_set=places).cast(now.indices.type)
-    encoded = pa.DictionaryArray.from_arrays(indices, now.dictionary.take(places), ordered=now.type.ordered)
-    backend, native = series.implementation, series.to_native()
-    made: Any
-    if backend.is_pyarrow():
-        made = pa.chunked_array([encoded])
-    elif backend.is_polars():
-        polars = backend.to_native_namespace()
-        made = native.cast(polars.String).cast(polars.Enum(encoded.dictionary.to_pylist()))
-    else:
-        pandas = backend.to_native_namespace()
-        if isinstance(native.dtype, pandas.CategoricalDtype):
-            made = native.cat.remove_categories([native.cat.categories[i] for i in range(len(words)) if i not in kept])
-        else:
-            made = pandas.Series(encoded, dtype=pandas.ArrowDtype(encoded.type), index=native.index)
-    restored: nw.Series[Any] = nw.from_native(made, series_only=True)
-    return restored.alias(series.name)
-
-
 def in_no_order(series: nw.Series[Any]) -> nw.Series[Any]:
     """A column of categories that have no order, sorted: as they came they would tell which record came first."""
     backend, native = series.implementation, series.to_native()
@@ -381,9 +348,3 @@ def with_sorted_words(array: pa.DictionaryArray) -> pa.DictionaryArray:
     order = np.array(sorted(range(len(words)), key=lambda place: str(words[place])), dtype=np.int64)
     indices = pa.array(np.argsort(order)).take(array.indices.cast(pa.int64())).cast(array.indices.type)
     return pa.DictionaryArray.from_arrays(indices, array.dictionary.take(pa.array(order)))
-
-
-def _used(array: pa.DictionaryArray) -> list[Any]:
-    """The words of a dictionary that some cell has."""
-    used: list[Any] = array.dictionary.take(pc.unique(array.indices).drop_null()).to_pylist()
-    return used

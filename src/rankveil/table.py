@@ -6,7 +6,7 @@ what it hands back is the same kind of frame, in the same column order, with eve
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from rankveil import categories as categorising
 from rankveil import columns as reading
-from rankveil import metadata
+from rankveil import metadata, pruning
 from rankveil.categories import Categories
 from rankveil.errors import ParameterError, TableError, listing, row_listing
 from rankveil.hierarchy import Hierarchy
-from rankveil.restoring import in_no_order, put_back, without_lost
+from rankveil.restoring import in_no_order, put_back
 from rankveil.roles import guess_role, named_like_identifier
 from rankveil.schema import NAMING_ROLES, UNMASKED_ROLES, Kind, Role, Schema, listed, require_columns
 
@@ -299,12 +299,14 @@ class Table:
         dropped: Iterable[str] = (),
         weights: Mapping[str, Array] | None = None,
         whole: Mapping[str, bool] | None = None,
+        everywhere: Callable[[pruning.Used], pruning.Used] = pruning.here,
     ) -> tuple[Any, list[str]]:
         """The frame with masked columns put in (rows first taken in `order`), and notes on types that changed.
 
         `labels` are what the values of a column are places of, where that is no longer what it was. `weights` are put
-        in like masked columns. Categories that no released record has are not told where some may have been lost.
-        `whole` says of which columns all numbers are whole, where the table is a part of another.
+        in like masked columns. Labels that no released record has are left out (see `rankveil.pruning`). Where the
+        table is a part of another, `whole` says of which columns all numbers are whole, and `everywhere` which labels
+        all released records have.
         """
         labels, weights = labels or {}, weights or {}
         frame = self.frame.drop(list(dropped))
@@ -317,33 +319,26 @@ class Table:
             words = labels.get(name, self.labels(name))
             all_whole = None if whole is None else whole.get(name)
             series, note = put_back(cells, column, masked, labels=words, relabelled=name in labels, whole=all_whole)
-            fresh.append(self._without_lost(name, series))
+            fresh.append(series)
             if note and name not in weights:
                 said.setdefault(note, []).append(name)
-        if order is not None and order.size < len(self):
-            others = [name for name in frame.columns if name not in values and name not in weights]
-            others = [name for name in others if self.frame.get_column(name).dtype in (nw.Categorical, nw.Enum)]
-            fresh += [self._without_lost(name, frame.get_column(name)) for name in others]
         notes = [f"column{'s' if len(some) > 1 else ''} {listing(some, most=5)}: {note}" for note, some in said.items()]
         frame = frame.with_columns(*fresh) if fresh else frame
         if order is not None and np.any(np.diff(order) < 0):
             frame = frame.with_columns(*(in_no_order(frame.get_column(name)) for name in frame.columns))
-        made = frame.to_native()
-        if not isinstance(made, pa.Table):
+        if not isinstance(frame.to_native(), pa.Table):
+            made = pruning.of_frame(frame)
             if unknown := [str(key) for key in getattr(self.native, "attrs", ())]:
                 notes.append(_LEFT_OUT.format(listing(unknown)))
                 made = made.copy(deep=False)
                 made.attrs = {}
             return made, notes
+        made = frame.to_native()
         if unknown := metadata.foreign(self.native.schema):
             notes.append(_LEFT_OUT.format(listing(unknown)))
         changed = {name: words for name, words in labels.items() if self._says_otherwise(name, made, words)}
         kept = {name: self._still_said(name, made, values[name], words, order) for name, words in changed.items()}
-        return _with_fields_of(made, self.native, described=kept), notes
-
-    def _without_lost(self, name: str, series: nw.Series[Any]) -> nw.Series[Any]:
-        """A released column of categories without those that no released record has."""
-        return without_lost(series, self.frame.get_column(name))
+        return pruning.of_table(_with_fields_of(made, self.native, described=kept), everywhere), notes
 
     def _says_otherwise(self, name: str, made: pa.Table, words: tuple[str, ...]) -> bool:
         """Whether what the file says of a column's values is no longer so: labels are hidden, numbers became text."""
@@ -407,26 +402,16 @@ def _as_number(label: str) -> tuple[float, str]:
 def _with_fields_of(made: pa.Table, given: pa.Table, *, described: Mapping[str, metadata.Described]) -> pa.Table:
     """A pyarrow table whose columns have what `given` notes of them, or what is `described` now."""
     fields = []
-    for place, after in enumerate(made.schema):
+    for after in made.schema:
         before = given.schema.field(after.name)
-        lost = _lost_categories(made.column(place), given.column(after.name))
-        if after.name in described or lost:
+        if after.name in described:
             # a library's own words, such as those of an Enum, would tell of labels that are hidden now
-            said = described.get(after.name, metadata.read(before))
-            fields.append(metadata.write(after.remove_metadata(), said))
+            fields.append(metadata.write(after.remove_metadata(), described[after.name]))
         else:
             field = before if before.type == after.type else _described_as(after, before)
             fields.append(field.with_metadata(metadata.only_understood(field.metadata)))
     of_table = metadata.only_understood(made.schema.metadata)
     return pa.Table.from_arrays(made.columns, schema=pa.schema(fields, metadata=of_table))
-
-
-def _lost_categories(after: pa.ChunkedArray, before: pa.ChunkedArray) -> bool:
-    """Whether a column of categories has fewer than it had."""
-    if not pa.types.is_dictionary(after.type) or not pa.types.is_dictionary(before.type):
-        return False
-    there = {word for chunk in after.chunks for word in chunk.dictionary.to_pylist()}
-    return any(word not in there for chunk in before.chunks for word in chunk.dictionary.to_pylist())
 
 
 def _described_as(after: pa.Field, before: pa.Field) -> pa.Field:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import rankveil as rv
 from rankveil.schema import Schema
 
+CHANCES = ("probability", "candidates", "record_probability")
 LEVELS = ("none", "primary", "secondary", "degree")
 EVIL = "</script><img src=x onerror=alert(1)>"
 
@@ -50,8 +51,11 @@ def rows_of(page: Any, body: str) -> list[list[str]]:
 
 
 def assert_same(got: dict[str, Any], want: dict[str, Any]) -> None:
-    """Numbers of the page are those of verify; a logarithm may differ in its last digit."""
-    assert {**got, "diversity": None} == {**want, "diversity": None}
+    """Numbers of the page are those of verify; logarithms and what follows from them may differ in the last digits."""
+    apart = dict.fromkeys(("diversity", *CHANCES))
+    assert {**got, **apart} == {**want, **apart}
+    for name in CHANCES:
+        assert got[name] == want[name] or got[name] == pytest.approx(want[name], rel=1e-9, abs=1e-12), name
     assert got["diversity"].keys() == want["diversity"].keys()
     for criterion, values in want["diversity"].items():
         for one, other in zip(got["diversity"][criterion], values, strict=True):  # None where it is too large
@@ -62,7 +66,7 @@ def test_record_3_of_the_running_example(open_page: Any, shot: Any, running: str
     page = open_page(running).page
     fill(page, third())
     said = answer(page)
-    assert "A match like yours is what chance would give." in said
+    assert "How probable it is that a record is yours cannot be told: there is no manifest" in said
     assert "nearest to your values is number 10 of 20. It is 4 ranks away" in said
     assert "in about 81 of 100 cases (probability about 0.8119)" in said
     assert rows_of(page, "distances") == [
@@ -152,9 +156,9 @@ def test_a_narrow_window(open_page: Any, shot: Any, scheme: str) -> None:
     page = open_page(rv.subject_page(table), width=400, height=800, color_scheme=scheme).page
     fill(page, {name: repr(float(table[name][7])) for name in names})
     said = answer(page)
-    assert "A match like yours is NOT what chance would give." in said
+    assert "unless it was masked, this record is yours" in said
+    assert "Likeliest: record 8 of 60." in said
     assert "is number 8 of 60. It is 0 ranks away" in said
-    assert "whoever knows your values may find your record" in said
     page.locator("details").last.locator("summary").click()
     wide = """() => [...document.querySelectorAll("main *")].filter(
         (one) => !one.closest("thead") && one.getBoundingClientRect().right > 400).map((one) => one.outerHTML)"""
@@ -369,6 +373,56 @@ def test_numbers_are_those_of_verify_for_any_columns_given(surveyed: Shown, reco
     values = {name: record[name] for name in table.columns if name in record}  # in the order of the page
     if values:
         assert_same(surveyed.check(values, f), rv.verify(table, values, f=f, schema=schema).to_dict())
+
+
+MASKED: dict[str, tuple[list[str], Any]] = {
+    "noise": (["AGE", "INCOME", "SAVINGS"], rv.Plan.of("additive_noise", alpha=0.2)),
+    "coarse": (["AGE", "INCOME"], rv.Plan.of("additive_noise", alpha=0.1).then("round", decimals=-3).then("clip")),
+    "relative": (["INCOME", "SAVINGS"], rv.Plan.of("multiplicative_noise", beta=0.3)),
+    "laplace": (["AGE"], rv.Plan.of("laplace_dp", epsilon=20.0, lower=0.0, upper=100.0, fast=True)),
+    "ranks": (["AGE", "INCOME", "EDUCATION"], rv.Plan.of("rank_swap", p=5.0)),
+    "distances": (["INCOME"], rv.Plan.of("distance_swap", d=20)),
+    "exchanged": (["SEX", "REGION", "SECTOR"], rv.Plan.of("pram", p=0.3)),
+    "response": (["REGION"], rv.Plan.of("randomized_response", p=0.7)),
+    "equal": ([], rv.Plan.of("top_bottom_code", columns=["AGE"], top=60.0)),
+    "sampled": ([], rv.Plan.of("sample", share=0.5)),
+    "suppressed": (["AGE", "REGION"], rv.Plan.of("suppress", k=3)),
+    "groups": (["INCOME", "SAVINGS"], rv.Plan.of("mdav", k=5)),
+    "permuted": (["AGE", "INCOME"], rv.Plan.of("permute")),
+    "synthetic": (["INCOME"], rv.Plan.of("ipso", given=("AGE",))),
+}
+"""By what it tries, the columns that a plan masks; the page has some that it leaves as they are, too."""
+
+
+@pytest.mark.parametrize("kind", [*MASKED, "together"])
+def test_probabilities_are_those_of_verify(shown: Shown, kind: str) -> None:
+    columns = ["AGE", "INCOME", "SAVINGS", "EDUCATION", "SEX", "REGION", "SECTOR"]
+    people = rv.datasets.demo().select(columns)
+    if kind == "together":  # noise that is drawn for several columns together needs all their cells
+        people = people.drop_null()
+        release = rv.mask(people, "correlated_noise", seed=3, columns=["INCOME", "SAVINGS"], gamma=0.1)
+    else:
+        masked, plan = MASKED[kind]
+        steps = [rv.Step(step.method, step.parameters, {}, masked) if masked else step for step in plan.steps]
+        release = rv.mask(people, rv.Plan(tuple(steps)), seed=3)
+    shown.open(rv.subject_page(release.data, columns=columns, manifest=release.manifest))
+    known = [row for row in people.to_pylist() if None not in row.values()]
+    own = MASKED.get(kind, (["INCOME", "SAVINGS"], None))[0] or ["AGE", "SECTOR"]
+    for person, names in ((known[3], own), (known[40], own), (known[5], columns), (known[9], [*own, "SECTOR"])):
+        record = {name: person[name] for name in columns if name in names}
+        assert_same(
+            shown.check(record, "minimax"), rv.verify(release.data, record, manifest=release.manifest).to_dict()
+        )
+
+
+def test_a_record_that_was_not_masked(open_page: Any, shot: Any) -> None:
+    people = rv.datasets.demo().select(["AGE", "INCOME", "SAVINGS"]).drop_null()
+    release = rv.mask(people, "identity", columns=["AGE"])
+    page = open_page(rv.subject_page(release.data, manifest=release.manifest)).page
+    fill(page, people.to_pylist()[4])
+    assert answer(page).startswith("Your values stand in this release once, unmasked: this record is yours.")
+    assert page.locator("#answer").get_attribute("class") == "found"
+    shot(page)
 
 
 REGIONS = (

@@ -146,7 +146,7 @@ def test_from_the_demo_data_to_a_release_in_under_ten_clicks(served: Process, sh
     assert len(table.splitlines()) == 1001
     assert b'"rank_swap"' in manifest
     assert int(page.evaluate("sessionStorage.getItem('clicks')")) < 10
-    page.wait_for_selector("#verdicts >> text=The release does NOT withstand", timeout=120_000)
+    page.wait_for_selector("#verdicts >> text=The release FAILS", timeout=120_000)
     page.wait_for_selector("#public-files >> text=The audit report", timeout=120_000)
     for kind in ("audit", "attack"):
         page.get_by_role("link", name=kind, exact=True).first.click()

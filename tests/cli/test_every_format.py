@@ -168,7 +168,7 @@ def described(here: Path) -> str:
         "AGE": (pa.array(range(30)), Described(label="Age in years", level="scale")),
         "REGION": (pa.array([i % 4 for i in range(30)]), Described(value_labels=((0, "North"),), level="nominal")),
         "INCOME": (pa.array([-9 if i == 4 else i for i in range(30)]), Described(missing_codes=(-9,))),
-        "SAT": (pa.array([i % 5 for i in range(30)]), Described(missing_ranges=((90, 99),))),
+        "SAT": (pa.array([99 if i == 7 else i % 5 for i in range(30)]), Described(missing_ranges=((90, 99),))),
         "X": (pa.array(x), Described()),
         "PLAIN": (pa.array(range(30)), Described()),
     }
@@ -214,11 +214,14 @@ def test_the_manifest_beside_a_table_of_a_database(example: Path, run: Any, refu
     (example / "more").mkdir()
     address = f"{scheme}:///more/s.db?table=mixed"
     run("mask", "original.csv", "-o", address, "--method", "record_shuffle")
+    beside = "the mapping was read from the secret beside the release: more/s.db.mixed.secret.json"
+    assert beside in run("audit", "original.csv", address, "--measures", "um", "--json").json["notes"]
+    Path("more/s.db.mixed.secret.json").rename("private.json")
     assert refused("audit", "original.csv", address) == (
         f"{address}: its rows were reordered, as its manifest says; give its secret, as in "
         "--secret more/s.db.mixed.secret.json, or a key column with --key"
     )
-    found = run("audit", "original.csv", address, "--secret", "more/s.db.mixed.secret.json", "--json").json
+    found = run("audit", "original.csv", address, "--secret", "private.json", "--measures", "um", "--json").json
     assert found["mapping"] == "secret"
     synthetic = f"{scheme}:///more/s.db?table=synthetic"
     run("mask", "original.csv", "-o", synthetic, "--method", "ipso", "--set", "given=X1")
@@ -233,6 +236,8 @@ def test_the_manifest_beside_a_workbook_whose_sheet_is_named(example: Path, run:
     run("mask", "original.csv", "-o", "mixed.xlsx", "--method", "record_shuffle")
     name = metadata.read_table(files.load("mixed.xlsx").data.schema).label
     sheet = f"mixed.xlsx#{name}"
+    assert run("audit", "original.csv", sheet, "--measures", "um", "--json").json["mapping"] == "secret"
+    Path("mixed.xlsx.secret.json").unlink()
     told = refused("audit", "original.csv", sheet)
     assert told.startswith(f"{sheet}: its rows were reordered")
     assert "--secret mixed.xlsx.secret.json" in told

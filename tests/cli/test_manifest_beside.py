@@ -19,10 +19,12 @@ def synthetic(example: Path, run: Any) -> tuple[str, str]:
 
 @pytest.mark.parametrize("verb", ["audit", "attack", "certify"])
 def test_synthetic_records_are_not_taken_for_the_original_ones(synthetic: tuple[str, str], run: Any, verb: str) -> None:
-    found = run(verb, *synthetic, "--json").json
+    more = {"audit": (), "attack": ("--at-most", "1", "--no-manifest"), "certify": ("--d", "0,0,0")}[verb]
+    trivial = int(verb == "certify")  # d = 0 says nothing, whatever was drawn
+    found = run(verb, *synthetic, *more, "--json", code=trivial).json
     assert found["mapping"] == "none"
     assert NONE in found["notes"]
-    said = run(verb, *synthetic, "--no-mapping", "--json").json
+    said = run(verb, *synthetic, *more, "--no-mapping", "--json", code=trivial).json
     assert NONE not in said["notes"]
     said["notes"].append(NONE)
     assert sorted(found.pop("notes")) == sorted(said.pop("notes"))
@@ -38,12 +40,19 @@ def test_who_says_how_records_correspond_is_believed(synthetic: tuple[str, str],
 @pytest.mark.parametrize("verb", ["audit", "attack", "certify"])
 def test_reordered_rows_need_the_secret(example: Path, run: Any, refused: Any, verb: str) -> None:
     run("mask", "original.csv", "-o", "mixed.csv", "--method", "record_shuffle")
+    code = 0 if verb == "audit" else 1  # all its values stand there
+    found = run(verb, "original.csv", "mixed.csv", "--json", code=code).json
+    assert found["mapping"] == "secret"
+    said = "the mapping was read from the secret beside the release: mixed.csv.secret.json"
+    assert said in found["notes"]
+    Path("mixed.csv.secret.json").unlink()
     told = refused(verb, "original.csv", "mixed.csv")
     assert told == (
         "mixed.csv: its rows were reordered, as its manifest says; give its secret, as in "
         "--secret mixed.csv.secret.json, or a key column with --key"
     )
-    assert run(verb, "original.csv", "mixed.csv", "--no-mapping", "--json").json["mapping"] == "none"
+    found = run(verb, "original.csv", "mixed.csv", "--no-mapping", "--json", code=code).json
+    assert found["mapping"] == "none"
 
 
 def test_a_manifest_that_does_not_fit_is_said_and_not_used(synthetic: tuple[str, str], example: Path, run: Any) -> None:
@@ -61,6 +70,28 @@ def test_a_manifest_that_does_not_fit_is_said_and_not_used(synthetic: tuple[str,
     found = run("audit", *synthetic, "--json").json
     assert found["mapping"] == "rows"
     assert "synthetic.csv.manifest.json: this is not a manifest: it is not JSON; it was not used" in found["notes"]
+
+
+def test_an_attack_reads_the_manifest_beside_the_release(example: Path, run: Any, refused: Any) -> None:
+    run("mask", "original.csv", "-o", "noisy.csv", "--method", "additive_noise", "--seed", "5")
+    told = run("attack", "original.csv", "noisy.csv", "--json", code=1).json
+    assert told["evidence"][0]["from"] == "manifest"
+    assert "read the manifest beside the release: noisy.csv.manifest.json" in told["notes"]
+    assert run("attack", "original.csv", "noisy.csv", "--no-manifest", "--json", code=1).json["learned"]
+    path = example / "noisy.csv.manifest.json"
+    plain = json.loads(path.read_text())
+    path.rename("elsewhere.json")
+    named = run("attack", "original.csv", "noisy.csv", "--manifest", "elsewhere.json", "--json", code=1).json
+    assert {**named, "notes": None} == {**told, "notes": None}
+    assert "give one of --manifest and --no-manifest" in refused(
+        "attack", "original.csv", "noisy.csv", "--manifest", "elsewhere.json", "--no-manifest"
+    )
+    path.write_text(json.dumps(plain | {"records": {"in": 7, "out": 7}}))
+    assert refused("attack", "original.csv", "noisy.csv").startswith(
+        "noisy.csv.manifest.json: the manifest is that of another release, of another number of records"
+    )
+    path.write_text("no manifest")
+    assert "this is not a manifest" in refused("attack", "original.csv", "noisy.csv")
 
 
 def test_each_of_several_versions_is_read_with_its_own_manifest(synthetic: tuple[str, str], run: Any) -> None:

@@ -63,11 +63,6 @@ def test_what_is_wrong_is_said(engine: Any, tied: Any, write: Any, tmp_path: Pat
         rv.audit(original, f"{tmp_path.as_uri()}/nobody", cluster=engine)
     with pytest.raises(ParameterError, match="where they are read in parts alone, and target is not for a cluster"):
         rv.audit(original, masked, target="V0")
-    try:
-        import s3fs  # type: ignore[import-not-found]  # noqa: F401
-    except ImportError:
-        with pytest.raises(ParameterError, match=r"s3:// needs a package that is not installed: pip install s3fs"):
-            rv.attack("s3://bucket/original", "s3://bucket/masked", cluster=engine)
 
 
 def test_workers_that_do_not_see_an_address_are_named(engine: Any, tied: Any) -> None:
@@ -126,6 +121,10 @@ def test_the_command_line_masks_to_an_address(
     assert "is there already; name another folder" in refused(*words)
     other = [f"{out}2" if word == out else word for word in words]
     assert "the secret cannot be an address" in refused(*other, "--secret", f"{out}.secret")
+    said = refused(*other, "--manifest", f"{tmp_path.as_uri()}/missing/manifest.json")
+    assert "missing/manifest.json: cannot be written: no such file or directory; nothing was left there" in said
+    assert sorted(os.listdir(tmp_path / "there")) == ["out.parquet", "out.parquet.manifest.json"]
+    assert sorted(os.listdir(here)) == ["out.parquet.secret.json", "seed"]
     again = [original.as_uri() if word == out else word for word in words]
     assert "the release would overwrite the input" in refused(*again)
     Path("t.csv").write_text("A\n1\n")

@@ -1,4 +1,5 @@
-"""Attacks by the workers of a cluster are those on tables in memory, for all subjects or for a stated sample."""
+"""Attacks by the workers of a cluster: the paper's own is that on tables in memory, for all subjects or for a stated
+sample; a verdict they do not give."""
 
 from __future__ import annotations
 
@@ -22,6 +23,7 @@ from rankveil.cluster.attacks import link_tables
 from rankveil.cluster.sending import name_of
 from rankveil.cluster.tables import given_tables
 from rankveil.errors import ParameterError
+from rankveil.intruder.calibration import wilson
 from rankveil.partitions.links import links, released_columns
 from rankveil.partitions.scratch import Scratch
 from rankveil.partitions.stages import Job, ranked
@@ -30,14 +32,23 @@ from rankveil.people.linkages import PartsLinkage
 from rankveil.seeds import Seed, Stream
 
 OWN = ("subjects", "of", "interval")
+VERDICT = ("verdict", "found", "sentence", "records")
+OF_MEMORY = ("certain", "claims", "claims_right", "evidence", "knows", "calibrated", "learned")
+"""What only the intruder tells who uses everything: he needs the tables in memory."""
 
 
 def table(values: Any) -> pa.Table:
     return pa.table({f"V{j}": values[:, j] for j in range(values.shape[1])})
 
 
-def but_notes(content: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in content.items() if name not in ("notes", *OWN)}
+def papers(content: dict[str, Any]) -> dict[str, Any]:
+    """What the paper's own attack says, whose numbers are the same in parts."""
+    return {name: value for name, value in content.items() if name not in ("notes", *OWN, *VERDICT, *OF_MEMORY)}
+
+
+def papers_notes(made: rv.Attack) -> set[str]:
+    assert made.plaintext is not None
+    return {note for note in made.plaintext.notes if "not compared" not in note}
 
 
 def tried(records: int, attributes: int, rng: Stream) -> Chance:
@@ -51,7 +62,8 @@ def test_links_are_those_in_memory(partitions: int, dask: Any, tied: Any, write:
     tables = given_tables(*write(x, y, rows=rows))
     found = link_tables(dask, tables, random=tried, seed=Seed.of(3), subjects=None, draws=500, rows=rows)
     assert f"attacked in {partitions} part" in found.notes[0]
-    memory = rv.attack(table(x), table(y), draws=500, seed=3)
+    memory = rv.attack(table(x), table(y), draws=500, seed=3).plaintext
+    assert memory is not None
     made = PartsLinkage(found)
     assert made.links(memory.p_values) == memory.links()
     assert made.mean_distances() == memory.mean_distances()
@@ -66,11 +78,24 @@ def test_the_document_is_that_in_memory_when_all_are_asked(columns: Any, engine:
     steps: list[tuple[int, int]] = []
     how: dict[str, Any] = {"columns": columns, "seed": 5, "draws": 400}
     made = rv.attack(*paths, cluster=engine, subjects="all", progress=lambda *at: steps.append(at), **how).to_dict()
-    memory = rv.attack(table(x), table(y), **how).to_dict()
-    assert json.dumps(but_notes(made)) == json.dumps(but_notes(memory))
-    assert made.keys() == memory.keys() | set(OWN)
+    whole = rv.attack(table(x), table(y), **how)
+    memory = whole.to_dict()
+    assert json.dumps(papers(made)) == json.dumps(papers(memory))
+    assert made.keys() == (memory.keys() | set(OWN)) - set(OF_MEMORY)
     assert (made["subjects"], made["of"], made["interval"]) == (250, 250, None)
-    assert {note for note in memory["notes"] if "not compared" not in note} <= set(made["notes"])
+    assert papers_notes(whole) <= set(made["notes"])
+    assert made["verdict"] is None
+    assert any(note.startswith("no verdict: tables in parts are linked by distance alone") for note in made["notes"])
+    right = memory["counts"]["correct"]
+    assert made["found"] == {
+        "share": right / 250,
+        "right": right,
+        "expected": None,
+        "of": 250,
+        "interval": list(wilson(right, 250)),
+        "guessing": 1 / 250,
+    }
+    assert "this is no verdict: somebody who uses everything that is public may find more" in made["sentence"]
     done = [at for at, _ in steps]
     assert done == sorted(done)
     assert done[-1] > 950
@@ -84,7 +109,7 @@ def test_a_sample_of_subjects_is_stated_and_has_intervals(engine: Any, tied: Any
     content, whole = made.to_dict(), memory.to_dict()
     assert (content["subjects"], content["of"], content["records"]) == (300, 600, 600)
     assert sum(content["counts"].values()) == 300
-    assert content["null"] == whole["null"]  # of all records, drawn or not
+    assert content["chance"]["null"] == whole["chance"]["null"]  # of all records, drawn or not
     links = {link["original"]: link for link in whole["links"]}
     assert len(content["links"]) == 300
     assert content["links"] == [links[link["original"]] for link in content["links"]]
@@ -95,7 +120,10 @@ def test_a_sample_of_subjects_is_stated_and_has_intervals(engine: Any, tied: Any
     assert content["interval"].keys() == {"correct", "multiple", "wrong", "claims", "claims_right"}
     assert (content["matched_by_several"], content["matched_by_none"]) == (None, None)
     assert any("for 300 of 600 subjects, drawn by the seed, each against all" in note for note in made.notes)
-    assert made.pair is None
+    assert (made.finding, made.holds, made.verdict) == (None, None, None)
+    assert made.found == content["counts"]["correct"] / 300
+    with pytest.raises(ParameterError, match="tables in parts have no record of every person"):
+        made.rows()
 
 
 def test_links_of_the_most_exposed_are_listed_when_there_are_many(
@@ -105,7 +133,8 @@ def test_links_of_the_most_exposed_are_listed_when_there_are_many(
     x, y = tied(200)
     paths = write(x, y, rows=90)
     made = rv.attack(*paths, cluster=engine, subjects="all", draws=300)
-    memory = rv.attack(table(x), table(y), draws=300)
+    memory = rv.attack(table(x), table(y), draws=300).plaintext
+    assert memory is not None
     content = made.to_dict()
     nearest = np.sort(np.argsort(memory.matches.distance, kind="stable")[:40])
     assert content["links"] == [memory.links()[i] for i in nearest]
@@ -156,9 +185,9 @@ def test_gaps_categories_dates_and_keys_are_as_in_memory(
     asked: dict[str, Any] = {"schema": schema, "draws": 300, **how}
     made = rv.attack(*paths, cluster=engine, subjects="all", **asked)
     memory = rv.attack(*tables, **asked)
-    assert but_notes(made.to_dict()) == but_notes(memory.to_dict())
+    assert papers(made.to_dict()) == papers(memory.to_dict())
     assert list(made.to_dict()["rankings"]) == ([] if "columns" in how else ["CITY"])
-    assert {note for note in memory.notes if "not compared" not in note} <= set(made.notes)
+    assert papers_notes(memory) <= set(made.notes)
     assert "attacked in 3 parts on the cluster local:2" in made.notes
 
 
@@ -216,7 +245,8 @@ def test_an_attack_that_was_stopped_is_resumed(engine: Any, tied: Any, write: An
         with pytest.raises(KeyboardInterrupt, match=r"stopped; what was done is kept in .*--resume goes on"):
             attack(resume=until > 1, progress=stop)
     made = attack(resume=True).to_dict()
-    assert but_notes(made) == but_notes(expected)
+    assert papers(made) == papers(expected)
+    assert made["found"] == expected["found"]
     assert "what an earlier run had done was taken up" in made["notes"]
     assert len(os.listdir(engine.scratch)) == 1
 
@@ -226,6 +256,8 @@ def test_an_attack_that_was_stopped_is_resumed(engine: Any, tied: Any, write: An
     [
         ({"subsets": True}, "subsets is not for a cluster; leave it out"),
         ({"links": [(1, 1)]}, "links is not for a cluster; leave it out"),
+        ({"knows": ["V0"]}, "knows is not for a cluster; leave it out"),
+        ({"people": 0.5}, "people is not for a cluster; leave it out"),
         ({"subjects": 0}, "subjects must be 1 or more, or all"),
         ({"subjects": "some"}, "subjects must be a whole number or all"),
         ({"draws": 0}, "draws must be a whole number of at least 1"),
@@ -242,15 +274,15 @@ def test_tables_that_do_not_fit_in_memory_go_to_local_workers(
 ) -> None:
     paths = write(*tied(60), rows=30)
     memory = rv.attack(*paths, draws=100)
-    assert memory.pair is not None
+    assert memory.verdict is not None
     container = tmp_path / "container"  # one that may use 512 MiB
     container.mkdir()
     (container / "memory.max").write_text(f"{2**30}\n")
     (container / "memory.current").write_text(f"{2**29}\n")
-    monkeypatch.setattr("rankveil.cluster.memory.GROUP", str(container))
+    monkeypatch.setattr("rankveil.memory.GROUP", str(container))
     made = rv.attack(*paths, draws=100, scratch=tmp_path)
-    assert "attacked in parts by processes of this machine, as with --cluster local" in made.notes[0]
-    assert but_notes(made.to_dict()) == but_notes(memory.to_dict())
+    assert any("attacked in parts by processes of this machine, as with --cluster local" in x for x in made.notes)
+    assert papers(made.to_dict()) == papers(memory.to_dict())
     aside = rv.attack(*paths, draws=100, subsets=True)
     assert "not attacked in parts, as subsets is not for a cluster" in aside.notes[-1]
 
@@ -266,7 +298,11 @@ def test_the_command_line(tied: Any, write: Any, tmp_path: Path, capsys: pytest.
     page = tmp_path / "attack.html"
     assert main([*words, "--subjects", "80", "--report", str(page)]) == 0
     shown = capsys.readouterr().out
-    assert "Drawn were 80 of 300 records, and each was linked with all released ones." in shown
+    assert shown.startswith("Linking by distance alone finds ")
+    assert "this is no verdict" in shown
+    assert "The 95 % interval of that share is " in shown
+    assert "FAILS" not in shown
+    assert "holds" not in shown
     assert "Drawn were 80 of 300 records" in page.read_text()
     assert main([*words, "--subsets"]) == 2
     assert "subsets is not for a cluster; leave it out" in capsys.readouterr().err

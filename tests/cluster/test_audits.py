@@ -178,7 +178,7 @@ def test_tables_that_do_not_fit_in_memory_go_to_local_workers(
     container.mkdir()
     (container / "memory.max").write_text(f"{2**30}\n")
     (container / "memory.current").write_text(f"{2**29}\n")
-    monkeypatch.setattr("rankveil.cluster.memory.GROUP", str(container))
+    monkeypatch.setattr("rankveil.memory.GROUP", str(container))
     made = rv.audit(*paths, measures=["cm1"], scratch=tmp_path)
     assert "in memory the tables may need 1.0 GiB, and 512 MiB are free" in made.notes[0]
     assert "as with --cluster local" in made.notes[0]

@@ -22,9 +22,9 @@ import pytest
 
 from rankveil import cluster
 from rankveil.cluster.addresses import parse
-from rankveil.cluster.memory import size_of
 from rankveil.cluster.own import Own
 from rankveil.errors import ClusterError, FileError, FormatError, ParameterError
+from rankveil.memory import size_of
 
 
 def test_results_come_in_the_order_of_the_items(engine: Any) -> None:
@@ -102,7 +102,7 @@ def test_workers_that_take_too_much_memory_are_named_as_such(tmp_path: Path) -> 
 
     with (
         cluster.open("local:1", memory="500MiB", scratch=tmp_path) as small,
-        pytest.raises(ClusterError, match=r"task greedy .* takes more memory than the 500 MiB that each may use"),
+        pytest.raises(ClusterError, match=r"task greedy .* takes more memory than the 500 MiB that each may use; give"),
     ):
         small.each(greedy, [1])
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Collection, Sequence
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import rankveil as rv
 from rankveil import cluster
 from rankveil.cluster.audits import ask_quietly, measure_tables
 from rankveil.cluster.sending import name_of
@@ -132,6 +137,96 @@ def test_a_worker_lost_while_tables_are_brought_together(engine: Any, tied: Any,
         found.append(made)
     assert set(os.listdir(tmp_path / "marks")) == BEFORE_AND_BESIDE
     assert found[0] == found[1]  # to the last bit
+
+
+@pytest.fixture(scope="module")
+def four(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Four local workers."""
+    with cluster.open("local:4", memory="2GiB", scratch=tmp_path_factory.mktemp("four")) as opened:
+        yield opened
+
+
+def test_one_of_four_workers_is_killed_while_all_are_asked_what_they_see(
+    four: Any, tied: Any, write: Any, tmp_path: Path
+) -> None:
+    paths = write(*tied(120), rows=40)
+    victim = four.local.pids[1]
+    os.kill(victim, signal.SIGSTOP)  # so that it has the question, and no answer
+    killed = threading.Timer(0.5, os.kill, (victim, signal.SIGKILL))
+    killed.start()
+    made = rv.audit(*paths, cluster=four, measures=["cm2"])
+    killed.join()
+    assert victim not in four.local.pids
+    assert made["cm2"] == rv.audit(*paths, measures=["cm2"])["cm2"]
+
+
+def test_one_of_four_workers_is_killed_in_the_middle(four: Any, tied: Any, write: Any, tmp_path: Path) -> None:
+    original, _ = write(*tied(400), rows=20)
+    victims: list[int] = []
+
+    def kill(done: int, of: int) -> None:
+        if done > 0.3 * of and not victims:
+            victims.append(four.local.pids[2])
+            os.kill(victims[0], signal.SIGKILL)
+
+    rv.mask(original, "rank_swap", seed="5eed", cluster=four, output=tmp_path / "out", progress=kill)
+    assert len(victims) == 1
+    assert pq.read_table(tmp_path / "out").equals(rv.mask(pq.read_table(original), "rank_swap", seed="5eed").data)
+
+
+def test_a_worker_that_is_killed_before_it_began_is_started_again(tmp_path: Path) -> None:
+    victims: list[int] = []
+    own = psutil.Process()
+    there = {child.pid for child in own.children()}
+
+    def kill() -> None:
+        while not victims:
+            for child in own.children():
+                with suppress(psutil.Error):
+                    if child.pid not in there and any("rankveil.cluster.worker" in word for word in child.cmdline()):
+                        child.kill()
+                        victims.append(child.pid)
+                        break
+
+    killing = threading.Thread(target=kill)
+    killing.start()
+    with cluster.open("local:2", scratch=tmp_path) as opened:
+        killing.join()
+        assert len(victims) == 1
+        assert victims[0] not in opened.local.pids
+        assert opened.each(abs, [-3, -4]) == [3, 4]
+
+
+def test_results_that_were_lost_with_a_worker_before_they_were_fetched(four: Any, tmp_path: Path) -> None:
+    """Tasks that had ended are done again too: each worker has results here when one of them is killed."""
+    victims: list[int] = []
+    slow = tmp_path / "slow"
+
+    def who(item: int) -> tuple[int, int]:
+        time.sleep(0.8 if slow.exists() else 0.02)
+        return item, os.getpid()
+
+    def kill(_: int, result: tuple[int, int]) -> None:
+        if not victims:
+            time.sleep(1.0)  # all others end meanwhile
+            victims.append(next(pid for pid in four.local.pids if pid != result[1]))
+            slow.touch()
+            os.kill(victims[0], signal.SIGKILL)
+            time.sleep(0.4)  # and the scheduler sees that their results are gone
+
+    found = four.each(who, range(24), done=kill)
+    assert [item for item, _ in found] == list(range(24))
+    assert victims[0] not in {pid for _, pid in found}
+
+
+def test_a_task_that_kills_every_worker_is_given_up(four: Any) -> None:
+    def deadly(_: int) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    words = r"the task deadly ended one worker after another: .*more memory .*; give more with --memory"
+    with pytest.raises(ClusterError, match=words):
+        four.each(deadly, [1])
+    assert four.each(abs, [-3]) == [3]
 
 
 def test_a_lost_scheduler_leaves_nothing_half_written_and_the_work_is_resumed(

@@ -61,9 +61,11 @@ def test_an_earlier_release_is_replaced(engine: Any, folder: Path, tmp_path: Pat
     plan = Plan.of("additive_noise")
     (tmp_path / "one.parquet").write_bytes((out / "part-00000.parquet").read_bytes())
     (tmp_path / "link").symlink_to("out")
-    for target in (out, tmp_path / "one.parquet", tmp_path / "link"):
+    for target in (out, tmp_path / "one.parquet"):
         rv.mask(folder, plan, seed=SEED, cluster=engine, output=target)
         assert released(target).equals(rv.mask(people(), plan, seed=SEED).data)
+    with pytest.raises(FileError, match=r"link: is a symbolic link to .*out; give that name itself"):
+        rv.mask(folder, plan, seed=SEED, cluster=engine, output=tmp_path / "link")
     assert (tmp_path / "link").is_symlink()
     assert_only(tmp_path, "original", "out", "one.parquet", "link")
 
@@ -76,6 +78,25 @@ def test_an_earlier_release_stays_when_the_new_one_cannot_have_its_place(tmp_pat
     assert not made.committed
     assert_only(tmp_path, "out")
     assert len(os.listdir(out)) == 9
+
+
+def test_a_place_that_was_taken_meanwhile_does_not_cost_the_work_of_a_stopped_job(
+    engine: Any, folder: Path, tmp_path: Path
+) -> None:
+    how: dict[str, Any] = {"seed": SEED, "cluster": engine, "output": tmp_path / "out"}
+
+    def stop(done: int, of: int) -> None:
+        if done > of // 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt, match="--resume goes on"):
+        rv.mask(folder, "rank_swap", progress=stop, **how)
+    (tmp_path / "out").write_text("mine")
+    with pytest.raises(FileError, match="out: is there already"):
+        rv.mask(folder, "rank_swap", resume=True, **how)
+    (tmp_path / "out").unlink()
+    made = rv.mask(folder, "rank_swap", resume=True, **how)
+    assert "what an earlier run had done was taken up" in made.notes
 
 
 @pytest.mark.parametrize("moved", [1, 2])
@@ -107,7 +128,7 @@ with files.Staged() as staged:
     secret.write_text("old")
     subprocess.run([sys.executable, "-c", script, str(out), str(moved)], timeout=60, check=False)
     assert out.exists() == (moved == 2)
-    files.settle(out)  # as whoever reads or writes there does
+    files.settle(out)  # as whoever writes there does
     assert secret.read_text() == ("new" if moved == 2 else "old")
     assert len(os.listdir(out)) == (1 if moved == 2 else 9)
     assert_only(tmp_path, "out", "out.secret.json", *([] if moved == 2 else [".out.new"]))

@@ -32,11 +32,11 @@ def method(made: rv.Comparison, name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "asked", [{"at": {"level": 0.2}}, {"at": {"risk": 0.5}}, {"at": {"claims": 0}}, {"sweep": True}]
+    "asked", [{"at": {"level": 0.2}}, {"at": {"risk": 0.5}}, {"at": {"found": 0.3}}, {"sweep": True}]
 )
 def test_a_method_that_takes_no_column_is_not_applicable(mixed: rv.Table, asked: dict[str, Any]) -> None:
     names = ["AGE", "INCOME"]
-    made = rv.compare(mixed, ["pram", "rank_swap"], columns=names, utility=["um"], draws=500, **asked, **FAST)
+    made = rv.compare(mixed, ["pram", "rank_swap"], columns=names, utility=["um"], **asked, **FAST)
     pram = method(made, "pram")
     assert (pram["applicable"], pram["reached"], pram["rank"], pram["evaluations"]) == (False, False, None, 0)
     assert pram["note"] == "column AGE: pram takes ordinal and nominal columns, and this one is numeric"

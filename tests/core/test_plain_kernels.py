@@ -18,6 +18,7 @@ from numba.extending import is_jitted
 
 from rankveil import kernels, linkage
 from rankveil.classes import Missing
+from rankveil.intruder.candidates import nearest
 from rankveil.linkage import Linker
 from rankveil.suppression import EVERY_SET, fewest
 
@@ -80,10 +81,12 @@ def noted(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 def both(work: Callable[[], Any]) -> tuple[Any, Any]:
     """What comes out with the compiled loops, and with the plain ones."""
     compiled = work()
+    # All modules are loaded before the first is changed: one loaded later would keep the plain loops it imports.
+    worlds = {name: plain(name) for name in MODULES}
     with pytest.MonkeyPatch.context() as patch:
-        for name in MODULES:
+        for name, world in worlds.items():
             module = import_module(ROOM + name)
-            for each, one in plain(name).items():
+            for each, one in world.items():
                 if is_jitted(getattr(module, each)) or name == "neighbours":
                     patch.setattr(module, each, one)
         return compiled, work()
@@ -116,6 +119,16 @@ def tree(x: Any) -> None:
     compiled, in_python = both(lambda: import_module(ROOM + "boxes").build(x, np.arange(len(x))))
     for one, other in zip(compiled, in_python, strict=True):
         assert np.array_equal(one, other)
+
+
+def candidates(points: Any, queries: Any, k: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rankveil.intruder.candidates._COMPILED", 0)  # tables of any size go to the compiled search
+        (near, squares), (in_python, also) = both(lambda: nearest(points, queries, k))
+    assert np.array_equal(near, in_python)
+    assert np.allclose(squares, also, rtol=1e-5)
+    apart = np.sort(((points[None] - queries[:, None]) ** 2).sum(axis=2), axis=1)[:, :k]
+    assert np.allclose(squares, apart, rtol=1e-4, atol=1e-6)
 
 
 def cells(codes: Any, k: int) -> None:
@@ -157,11 +170,22 @@ def test_every_compiled_loop_is_compared() -> None:
     groups(rng.normal(size=(1200, 2)), 60)
     groups(np.tile([[0.0, 0.0], [1.0, 1.0]], (100, 1)), 7)  # all are as far from the mean
     tree(rng.normal(size=(8200, 1)))  # enough for groups above groups
+    candidates(rng.normal(size=(700, 3)), rng.normal(size=(6, 3)), 9)
     cells(rng.integers(0, 3, (40, 3)), 3)
     cells(rng.integers(0, 2, (12, EVERY_SET + 1)), 2)
     loops = {f"{name}.{each}" for name in MODULES for each in jitted(import_module(ROOM + name))}
     assert len(loops) > 50
     assert loops - RUN == set()
+
+
+def test_after_a_comparison_every_module_has_its_compiled_loops_again() -> None:
+    both(lambda: None)
+    for name in MODULES:
+        module = import_module(ROOM + name)
+        for each, one in vars(module).items():
+            home = str(getattr(one, "__module__", ""))
+            if home.startswith(ROOM) and isinstance(one, FunctionType):
+                assert one is vars(import_module(home)).get(each), f"{name}.{each} is not compiled"
 
 
 def jitted(module: Any) -> list[str]:

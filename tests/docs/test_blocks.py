@@ -152,6 +152,7 @@ def test_what_is_not_run_is_this() -> None:
         ("README.md", "sets up an environment and runs all tests"),
         ("docs/howto/scale-out.md", "needs a cluster at this address"),
         ("docs/howto/scale-out.md", "needs an object store and a cluster"),
+        ("docs/howto/scale-out.md", "needs an object store"),
         ("docs/howto/scale-out.md", "needs SLURM"),
         ("docs/howto/scale-out.md", "writes into the home folder"),
         ("docs/howto/stata-and-spss.md", "needs Stata"),

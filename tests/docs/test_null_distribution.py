@@ -76,5 +76,5 @@ def test_half_of_the_random_records_are_within_the_typical_distance(m: int, typi
 
 
 def test_twenty_records_have_the_published_start() -> None:
-    null = rv.attack(*rv.datasets.running_example()).to_dict()["null"]
+    null = rv.attack(*rv.datasets.running_example()).to_dict()["chance"]["null"]
     assert [null["0"], chance.exact(0, n=20, m=3)] == pytest.approx([0.0025, 0.0025])

@@ -143,17 +143,28 @@ def test_temporaries_are_private_while_they_are_written(tmp_path: Path) -> None:
 
 
 def test_two_outputs_cannot_share_a_name(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(tmp_path / "a")
+    (tmp_path / "link").symlink_to(tmp_path)
     with pytest.raises(FileError, match="two outputs"):
-        stage((tmp_path / "a", new), (tmp_path / "link", new))
+        stage((tmp_path / "a", new), (tmp_path / "link" / "a", new))
     assert [entry.name for entry in tmp_path.iterdir()] == ["link"]
 
 
-def test_a_link_stays_a_link(tmp_path: Path) -> None:
-    (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
-    save(pa.table({"a": [1]}), tmp_path / "link.csv")
-    assert (tmp_path / "link.csv").is_symlink()
-    assert (tmp_path / "real.csv").read_text() == "a\n1\n"
+@pytest.mark.parametrize("there", [True, False])
+def test_nothing_is_written_through_a_link(tmp_path: Path, there: bool) -> None:
+    real = tmp_path / "elsewhere" / "real.csv"
+    real.parent.mkdir()
+    if there:
+        real.write_text("mine")
+    (tmp_path / "link.csv").symlink_to(real)
+    for write in (
+        lambda path: save(pa.table({"a": [1]}), path),
+        lambda path: stage((path, new)),
+        lambda path: check_writable(f"sqlite:///{path}?table=t"),
+    ):
+        with pytest.raises(FileError, match=r"link\.csv.*: is a symbolic link to .*real\.csv; give that name itself"):
+            write(tmp_path / "link.csv")
+    assert [path.read_text() for path in real.parent.iterdir()] == (["mine"] if there else [])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["elsewhere", "link.csv"]
 
 
 @pytest.mark.parametrize(

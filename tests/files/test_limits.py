@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,8 +15,10 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
+from rankveil import memory
 from rankveil.errors import FormatError
-from rankveil.files import limits, load
+from rankveil.files import limits, load, save
+from rankveil.partitions.parquet import survey
 
 ROWS = (1 << 20) + 1
 MORE = (1 << 27) - 1
@@ -68,6 +74,117 @@ def test_texts_of_many_lengths_are_counted_as_they_are(tmp_path: Path, monkeypat
     assert load(path).data.column("a").to_pylist() == texts
     monkeypatch.setenv(limits.LARGEST, "0.0001")
     with pytest.raises(FormatError, match=r"t\.parquet: would take 0 MiB in memory"):
+        load(path)
+
+
+def repeated(text: str, many: int) -> pa.Array:
+    """One text in many cells, stored once."""
+    return pa.DictionaryArray.from_arrays(pa.nulls(many, pa.int32()).fill_null(0), pa.array([text]))
+
+
+def inside(kind: str, cells: pa.Array) -> pa.Array:
+    if kind == "list":  # the first is empty
+        return pa.ListArray.from_arrays(pa.array([0, *range(len(cells) + 1)], pa.int32()), cells)
+    return pa.StructArray.from_arrays([cells], names=["b"]) if kind == "struct" else cells
+
+
+def bomb(path: Path, kind: str) -> Path:
+    """4.4 GB of texts in a few kB."""
+    table = pa.table({"a": inside(kind, repeated("x" * 100_000, 44_000))})
+    pq.write_table(table, path, compression="zstd", store_schema=False)
+    assert path.stat().st_size < 445_000
+    return path
+
+
+@pytest.mark.parametrize("kind", ["plain", "list", "struct"])
+def test_texts_are_counted_wherever_they_are_nested(tmp_path: Path, kind: str) -> None:
+    path = bomb(tmp_path / "t.parquet", kind)
+    with pytest.raises(FormatError, match=r"t\.parquet: would take 4\.1 GiB in memory, .*allow it with .*_GIB=5$"):
+        load(path)
+    few = pa.table({"a": inside(kind, repeated("x" * 1000, 5))})
+    pq.write_table(few, path, store_schema=False)
+    assert load(path).data.num_rows == len(few)
+
+
+_PEAK = """
+import re, sys
+from rankveil.cli import main
+code = main(sys.argv[1:])
+print(code, re.search(r"VmHWM:\\s*([0-9]+) kB", open("/proc/self/status").read())[1])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the peak of a process is not told in this way")
+def test_a_refused_file_takes_no_memory(tmp_path: Path) -> None:
+    """Of 4.4 GB a command takes hardly more than its libraries: in KiB, less than a tenth."""
+    path = bomb(tmp_path / "t.parquet", "list")
+    out = str(tmp_path / "out.parquet")
+    for command in (["inspect", str(path)], ["mask", f"file://{path}", "--method", "rank_swap", "--output", out]):
+        done = subprocess.run([sys.executable, "-c", _PEAK, *command], capture_output=True, text=True, check=True)
+        code, peak = map(int, done.stdout.split())
+        assert code == 2
+        assert "t.parquet: would take 4.1 GiB in memory" in done.stderr
+        assert peak < 440_000
+
+
+@pytest.mark.parametrize("encoding", ["PLAIN", "DELTA_BYTE_ARRAY"])
+def test_texts_in_other_encodings(tmp_path: Path, encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.parquet"
+    table = pa.table({"a": ["x" * 10_000] * 3000})
+    pq.write_table(
+        table, path, row_group_size=1000, compression="zstd", use_dictionary=False, column_encoding={"a": encoding}
+    )
+    monkeypatch.setenv(limits.LARGEST, "0.01")  # 10.7 MB
+    with pytest.raises(FormatError, match=r"t\.parquet: would take (29|30) MiB in memory"):
+        load(path)
+    monkeypatch.setenv(limits.LARGEST, "0.1")
+    assert load(path).data.equals(table)
+
+
+def test_the_files_of_a_folder_are_counted_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in "abc":
+        pq.write_table(pa.table({"a": repeated("x" * 1000, 4000)}), tmp_path / f"{name}.parquet", store_schema=False)
+    monkeypatch.setenv(limits.LARGEST, "0.01")
+    assert load(tmp_path / "a.parquet").data.num_rows == 4000
+    for read in (load, lambda folder: survey(folder).whole()):
+        with pytest.raises(FormatError, match=r"would take .* MiB in memory"):
+            read(str(tmp_path))
+
+
+def test_the_memory_that_is_free_is_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    group = tmp_path / "group"
+    group.mkdir()
+    (group / "memory.max").write_text(f"{300 << 20}\n")
+    (group / "memory.current").write_text("0\n")
+    monkeypatch.setattr(memory, "GROUP", str(group))
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"a": repeated("x" * 1000, 200_000)}), path, store_schema=False)
+    said = r"is more than this machine has free for it \(150 MiB\); read fewer .*--cluster local; if .*_GIB=1$"
+    with pytest.raises(FormatError, match=said):
+        load(path)
+
+
+def test_a_view_of_a_database_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(sqlite3.connect(tmp_path / "t.db")) as made:
+        made.execute("CREATE VIEW v AS WITH RECURSIVE n(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM n) SELECT a FROM n")
+    monkeypatch.setenv(limits.LARGEST, "0.001")
+    with pytest.raises(
+        FormatError, match=r"takes more than 1 MiB in memory, .* allow more with RANKVEIL_LARGEST_GIB=1$"
+    ):
+        load(f"sqlite:///{tmp_path}/t.db?table=v")
+
+
+def test_texts_of_statistics_packages_are_counted_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyreadstat")
+    path = tmp_path / "t.zsav"
+    texts = ["x" * 4000, *("y" for _ in range(3000))]
+    save(pa.table({"a": texts, "b": [1.5] * len(texts)}), path)
+    whole = load(path).data
+    monkeypatch.setenv(limits.LARGEST, "0.001")  # 12 MB, if all were as long
+    assert load(path).data.equals(whole, check_metadata=True)
+    assert whole.column("a").to_pylist() == texts
+    save(pa.table({"a": ["x" * 4000] * 3000}), path)
+    with pytest.raises(FormatError, match=r"t\.zsav: would take 11 MiB in memory"):
         load(path)
 
 

@@ -57,7 +57,8 @@ def test_no_password_in_anything_that_is_written(
         "compare": [*compared, "--report", "compare.html", "--write-plan", "plan.toml"],
     }.items():
         for more in ([], ["--json"]):
-            assert main([*words, *more]) == 0, capsys.readouterr().err
+            # four people are found again, which an attack says with its exit code, and a certificate may be trivial
+            assert main([*words, *more]) == (1 if name == "attack" else 0), capsys.readouterr().err
             told = capsys.readouterr()
             said[name] = told.out
             for secret in (PASSWORD, quote(PASSWORD, safe=""), "hunter2"):
@@ -91,6 +92,7 @@ def test_rows_that_were_reordered_are_said_without_the_password(
 ) -> None:
     assert main(["mask", people("people"), "-o", people("mixed"), "--method", "record_shuffle"]) == 0
     capsys.readouterr()
+    Path("mixed.secret.json").rename("elsewhere.json")
     assert main(["audit", people("people"), people("mixed"), "--columns", "AGE,PAY"]) == 2
     told = f"rankveil: {files.shown(people('mixed'))}: its rows were reordered, as its manifest says; give its secret"
     said = capsys.readouterr().err

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rankveil as rv
-from rankveil import catalogue
+from rankveil import catalogue, metadata
 from rankveil.catalogue import Method
 from rankveil.cluster.addresses import parse
 from rankveil.cluster.masks import MaskedParts, masked_table, open_table
@@ -164,7 +164,8 @@ def assert_the_same(
         assert (made.order is None) == (memory.secret.order is None)
         assert made.order is None or np.array_equal(made.order, memory.secret.order)
         about_parts = f"masked in {many} part{'s' if many > 1 else ''} on the cluster local"
-        assert sorted({*made.notes, *made.account.notes}) == sorted({*said, about_parts})
+        told = {note for note in (*made.notes, *made.account.notes) if not note.startswith("in: ")}  # which files
+        assert sorted(told) == sorted({*said, about_parts})
 
 
 GIVEN: dict[str, dict[str, Any]] = {
@@ -320,3 +321,20 @@ def test_a_part_tells_no_categories_that_it_lost() -> None:
         with in_parts(by_post, data, plan, (1, 2, 60), rv.Schema()) as (parted, _):
             for chunk in parted.column("LETTER").chunks:
                 assert len(chunk) == 0 or chunk.dictionary.to_pylist() == memory
+
+
+def test_all_parts_tell_the_labels_that_some_released_cell_of_any_part_has() -> None:
+    labels = ((3, "three"), (1, "one"), (2, "two"), (4, "nobody's"), (-9, "refused"))
+    said = metadata.Described(value_labels=labels, missing_codes=(-9, -8))
+    field = metadata.write(pa.field("CODE", pa.int64()), said)
+    cells = [1] * 40 + [2] * 40 + [3] * 39 + [-9]
+    data = pa.Table.from_arrays([pa.array(cells), np.arange(120.0)], schema=pa.schema([field, ("X", pa.float64())]))
+    for plan, kept in (
+        (Plan.of("identity", columns=["X"]), [3, 1, 2, -9]),
+        (Plan.of("pram", columns=["CODE"], p=0.5), [3, 1, 2, -9]),
+        (Plan.of("sample", size=4), None),
+    ):
+        memory = metadata.read(rv.mask(data, plan, seed=SEED).data.schema.field("CODE"))
+        assert kept is None or [value for value, _ in memory.value_labels] == kept
+        with in_parts(by_post, data, plan, (1, 2, 60), rv.Schema()) as (parted, _):
+            assert metadata.read(parted.schema.field("CODE")) == memory

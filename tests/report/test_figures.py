@@ -91,7 +91,7 @@ def test_few_distances_become_bars() -> None:
     assert real.x == tuple("012345678")
     assert real.y == (0, 0.1, 0.2, 0.3, 0.2, 0.1, 0.1, 0, 0)
     assert random.y == tuple(NULL.values())
-    assert chart.title == "None of the 10 records can be claimed: their matches are no closer than chance explains"
+    assert chart.title == "The paper's test: of 10 matches none is nearer than records of independent values come"
     assert chart.note == "n = 10 real records, 8000 random records."
 
 
@@ -112,7 +112,7 @@ def test_an_axis_with_gaps_is_announced() -> None:
     chart = match_distances(np.array([0.0, 900.0]), {3.0: 1.0}, n=2, draws=9, claims=1, withstands=False)
     assert chart.series[0].x == ("0", "3", "900")
     assert "not to scale" in chart.note
-    assert chart.title.startswith("1 of 2 records can be claimed")
+    assert chart.title.startswith("The paper's test: 1 of 2 matches are nearer")
 
 
 def test_many_distances_become_common_bins() -> None:

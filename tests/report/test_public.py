@@ -118,12 +118,13 @@ def test_a_public_audit_holds_no_curve_of_single_records(tmp_path: Path) -> None
 
 def test_a_public_attack_lists_no_distances_of_single_records() -> None:
     made = rv.attack(*datasets.running_example())
-    asked = made.to_dict(), made.matches.distance, (made.null.values, made.null.shares)
-    inside, outside = (attack_sections(*asked, public=public)[0] for public in (False, True))
+    inside, outside = (attack_sections(made.to_dict(), made.pictures(), public=public)[1] for public in (False, True))
     assert inside.tables[0].columns == ("distance", "share of real records", "share of random records")
     assert [grid.columns for grid in outside.tables] == [("", "value")]
     [chart] = outside.charts
     assert chart.y_label == "Share of records at most so far"
+    people = [attack_sections(made.to_dict(), made.pictures(), public=public)[0].charts for public in (False, True)]
+    assert [len(charts) for charts in people] == [1, 0]
 
 
 TOWNS = ("Abbeville", "Bergamo", "Cuenca")
@@ -153,8 +154,8 @@ def test_a_public_page_repeats_no_command() -> None:
     content = made.to_dict()
     assert "secretcat" in audit_page(content, made.pictures(), command=command).replace("</span>", "")
     assert "secretcat" not in audit_page(content, made.pictures(), command=command, public=True)
-    attack = rv.attack(*_recoded(), columns=["AGE"]).to_dict()
-    assert "secretcat" not in attack_page(attack, np.zeros(90), NULL, command=command, public=True)
+    attack = rv.attack(*_recoded(), columns=["AGE"])
+    assert "secretcat" not in attack_page(attack.to_dict(), attack.pictures(), command=command, public=True)
 
 
 def test_a_public_page_names_no_rows_and_no_reasons_that_hold_values() -> None:

@@ -21,8 +21,8 @@ N = 8
 WHOLE = [5, 3, 8, 1, 9, 2, 7, 4]
 REAL = [1.5, 2.25, -3.0, 0.1, 3.3, 2.25, 8.0, 0.3]
 WORDS = ["b", "a", "c", "b", "a", "c", "c", "a"]
-LEVELS = ["low", "middle", "high", "never"]
-GRADES = ["low", "high", "middle", "low", "high", "middle", "low", "high"]
+LEVELS = ["low", "middle", "high"]
+GRADES = ["low", "high", "low", "middle", "high", "low", "middle", "high"]
 
 
 def holes(values: list[Any]) -> list[Any]:
@@ -75,7 +75,7 @@ def pandas_categories() -> pd.DataFrame:
     return pd.DataFrame(
         {
             "grade": pd.Categorical(holes(GRADES), categories=LEVELS, ordered=True),
-            "rating": pd.Categorical(WHOLE, categories=[9, 8, 7, 6, 5, 4, 3, 2, 1], ordered=True),
+            "rating": pd.Categorical(WHOLE, categories=[9, 8, 7, 5, 4, 3, 2, 1], ordered=True),
             "word": pd.Categorical(holes(WORDS)),
             "number": pd.Categorical(holes(WHOLE)),
             "spaced": pd.Categorical([" a", "b "] * 4, categories=["b ", " a"], ordered=True),

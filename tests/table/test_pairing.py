@@ -186,9 +186,11 @@ def test_missing_values_are_counted() -> None:
     made = rv.audit(lost, lost, measures=["cm2", "permutation_level"])
     assert "no record has the values" in made.not_applicable["cm2"]
     assert made["permutation_level"] == 0.0  # every column on its own records
-    for together in (rv.attack, rv.certify):
-        with pytest.raises(rv.PairError, match="no record is complete"):
-            together(lost, lost)
+    with pytest.raises(rv.PairError, match="no record is complete"):
+        rv.certify(lost, lost)
+    attacked = rv.attack(lost, lost)  # what there is of a record is evidence
+    assert attacked.certain == 2
+    assert any("no record is complete" in note for note in attacked.notes)
 
 
 def test_views_rank_what_is_there() -> None:

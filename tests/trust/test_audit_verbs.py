@@ -92,8 +92,14 @@ def attacked(draw: Draw, table: pa.Table, release: pa.Table, how: dict[str, Any]
     }
     made = rv.attack(table, release, **asked, **how)
     found = made.to_dict()
-    shares = [found["hellinger"], found["ks_p"], *found["null"].values(), *(link["p_value"] for link in found["links"])]
+    who = found["found"]
+    shares = [who["share"], *who["interval"], who["guessing"]]
+    if "chance" in found:  # the paper's own test, where it applies
+        chance = found["chance"]
+        shares += [chance["hellinger"], chance["ks_p"], *chance["null"].values()]
+        shares += [link["p_value"] for link in found["links"]]
     assert all(0 <= share <= 1 + 1e-9 for share in shares)
+    assert (found["verdict"] == "holds") == (who["share"] <= 0.09 and found["certain"] == 0)
     return found
 
 

@@ -23,7 +23,21 @@ from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 
 from rankveil import kernels
-from rankveil.kernels import Kernel, agreement, boxes, exact, mdav, neighbours, sorting, summing, suppression, swapping
+from rankveil.kernels import (
+    Kernel,
+    agreement,
+    beliefs,
+    boxes,
+    candidates,
+    exact,
+    implied,
+    mdav,
+    neighbours,
+    sorting,
+    summing,
+    suppression,
+    swapping,
+)
 from rankveil.partitions import loops
 
 GOLDEN = Path(__file__).parent / "golden" / "kernels.json"
@@ -235,6 +249,51 @@ def _agreement(_: str) -> Iterator[Any]:
         yield from (agreement.give_back_cells(state, order, 5), state.mask, state.frequency)
 
 
+def _tell_edges(form: str) -> Iterator[Any]:
+    """Two sweeps without a weight outside the graph: exponentials and logarithms are the platform's, not IEEE's."""
+    rows, links = 60, 5
+    edges, ends = np.arange(rows * links, dtype=np.int32), below(rows, "ends", rows * links).astype(np.int32)
+    starts, nothing = np.arange(rows + 1, dtype=np.int64) * links, np.full(rows, -np.inf)
+    weight, heard, told = draws("weight", edges.size), draws("heard", edges.size), np.ones(edges.size)
+    for sizes in (np.ones(1), 1.0 + below(4, "copies", edges.size)):
+        belief, wakes = np.zeros(edges.size, dtype=np.float32), np.zeros(rows, dtype=np.uint8)
+        for damped in (False, True):
+            waiting = np.ones(rows, dtype=np.uint8)
+            getattr(beliefs.tell_edges, form)(
+                starts, edges, ends, sizes, weight, heard, told, np.zeros(rows), nothing, nothing, np.zeros(rows),
+                np.zeros(rows), belief, waiting, wakes, 1e-3, damped, 0, rows,
+            )  # fmt: skip
+            yield from (told, belief, wakes)
+
+
+def _nearest_many(_: str) -> Iterator[Any]:
+    tree = neighbours.build(draws("points", 900, 3), euclidean=True)
+    near, squares = np.empty((200, 7), dtype=np.int32), np.empty((200, 7), dtype=np.float32)
+    candidates.nearest_many(tree, neighbours.seen(tree, draws("queries", 200, 3)), near, squares)
+    yield near
+
+
+def _surviving(form: str) -> Iterator[Any]:
+    """Values change places in pairs in three columns, released in another order: the links of all are implied."""
+    n, m = 40, 3
+    partner = np.empty((n, m), dtype=np.int64)
+    for j in range(m):
+        order = np.argsort(words(f"pairs {j}", n))
+        partner[order[::2], j], partner[order[1::2], j] = order[1::2], order[::2]
+    origin = np.argsort(words("released", n))
+    where = np.argsort(origin)
+    owner, holder = partner[origin], where[partner]
+    key, reach, free = np.zeros(n, dtype=np.int64), np.full(m, n), np.full(n, -1)
+    low, place = np.tile(np.arange(n)[:, None], (1, m)), np.repeat(owner, 2, axis=1)
+    seen_x, seen_y, stack = np.zeros((n, 2), np.int64), np.zeros((n, 2), np.int64), np.zeros((n * m + 2, 2), np.int64)
+    for person in range(5):
+        yield getattr(implied.surviving, form)(
+            np.arange(n), person, owner, holder, key, key, low, low, place, reach, free, free, seen_x, seen_y, stack,
+            1000 * person,
+        )  # fmt: skip
+        yield seen_x
+
+
 CASES: dict[str, tuple[Case, tuple[str, ...]]] = {
     "swapping.pair_within": (_pair_within, ()),
     "swapping.mix_pairs": (_mix_pairs, ()),
@@ -252,6 +311,9 @@ CASES: dict[str, tuple[Case, tuple[str, ...]]] = {
     "boxes.build": (_build, ()),
     "neighbours.nearest": (_nearest, ("neighbours.homes",)),
     "neighbours.lowest": (_lowest, ()),
+    "beliefs.tell_edges": (_tell_edges, ()),
+    "candidates.nearest_many": (_nearest_many, ()),
+    "implied.surviving": (_surviving, ()),
     "suppression.construct": (
         _suppression,
         (

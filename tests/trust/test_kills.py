@@ -7,6 +7,7 @@ import random
 import shutil
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -95,8 +96,14 @@ class Release:
     def hidden(self) -> list[Path]:
         return [path for path in self.folder.iterdir() if path.name.startswith(".")]
 
+    def bytes(self) -> dict[str, tuple[bytes, int]]:
+        return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in self.folder.iterdir()}
+
     def check_after_a_kill(self, before: str) -> str:
-        """All is as before or all is new, at the latest when it is next read; then the next command leaves nothing."""
+        """All is as before or all is new, at the latest when it is next written; then the next command leaves nothing.
+
+        A reader changes nothing: it finds what is whole, or refuses.
+        """
         hidden = self.hidden()
         decided = [path for path in hidden if path.suffix == ".journal" and path.stat().st_size]
         assert all(path.name.startswith(".rankveil-") for path in hidden)
@@ -105,6 +112,11 @@ class Release:
             assert path.stat().st_mode & 0o777 == 0o600 or decided or path.read_bytes() in (b"", *told)
         shown = {path.name for path in self.folder.iterdir()} - {path.name for path in hidden}
         assert shown <= self.visible | {"out.db-journal", "out.db.wal"}
+        left = self.bytes()
+        with suppress(FileError):
+            files.load(self.address)
+        assert self.bytes() == left
+        files.check_writable(self.address)
         state = self.state()
         assert state in (before, "new")
         assert self.commands.run(self.folder, *mask_command(self.out, "old")).code == 0
@@ -184,11 +196,11 @@ def test_mask_killed_before_each_of_its_deeds(release: Release, before: str, tal
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("reader", ["out.csv", "private/secret.json"])
+@pytest.mark.parametrize("order", [["out.csv", "private/x"], ["private/x", "out.csv"]], ids=["out", "private"])
 def test_mask_killed_with_its_secret_elsewhere(
-    commands: Any, tmp_path: Path, reader: str, tally: Callable[..., None]
+    commands: Any, tmp_path: Path, order: list[str], tally: Callable[..., None]
 ) -> None:
-    """Whoever comes by first, in the folder of the release or in that of the secret, settles both."""
+    """Whoever writes in the folder of the release, or in that of the secret, settles what is there, in any order."""
     folder = tmp_path / "here"
     old = {"out.csv": "old", "out.csv.manifest.json": "old", "private/secret.json": "old"}
     command, ends, deed = [*mask_command("out.csv", "new"), "--secret", "private/secret.json"], [], 0
@@ -201,12 +213,12 @@ def test_mask_killed_with_its_secret_elsewhere(
             (folder / name).write_text(text)
         if commands.run(folder, *command, deed=deed).code == 0:
             break
-        files.settle(folder / reader)
+        for path in (*order, *order):
+            assert files.settle(folder / path) == ()
         [end] = {(folder / name).read_text() == text for name, text in old.items()}
         ends.append(end)
         tally("kills survived by mask")
         for place in (folder, folder / "private"):
-            files.settle(place / "x")
             assert not [path for path in place.iterdir() if path.name.startswith(".")]
     assert ends == sorted(ends, reverse=True)
     assert len(set(ends)) == 2

@@ -330,7 +330,8 @@ def test_what_is_published_tells_nothing(
     for verb, own in (("audit", measures), ("attack", ("--draws", "30"))):
         words = (verb, "people.csv", out, "--columns", ",".join(NUMBERS), *matching, *own)
         code, said = ran(*words, "--report", f"{verb}.html", "--public")
-        assert code == 0, said
+        stands = verb == "audit" or out.startswith("ipso")  # of a table this small only synthetic records do
+        assert code == (0 if stands else 1), said
         search(f"public {verb}", Path(f"{verb}.html").read_bytes(), known, originals)
         search(f"{verb} said", said, known)
     assert search.found == {}
@@ -519,9 +520,10 @@ def test_a_secret_is_for_its_owner_alone(
                 secret.write_text("{}")
                 secret.chmod(0o644)
             elif where == "linked":
-                Path("private/real.json").write_text("{}")
-                Path("private/real.json").chmod(0o666)
-                secret.symlink_to("private/real.json")
+                Path("linked").symlink_to("private")
+                secret, own = Path("linked/secret.json"), ("--secret", "linked/secret.json")
+                secret.write_text("{}")
+                secret.chmod(0o666)
             with Watch([tmp_path]) as watch:
                 words = ("--method", "additive_noise", "--columns", "INCOME", "--seed-file", "seed", "--json")
                 code, said = ran("mask", "people.csv", "-o", out, *words, *own)

@@ -22,6 +22,9 @@ ELSEWHERE = (
     "X: the same job was stopped and left its work here",  # jobs in parts are begun by the command alone
     "X; what was done is kept in X: the same command",
     "X, and a spreadsheet would run them",  # the workbench keeps them, and a note says so
+    "the target claims is retired",  # no page offers it
+    "give the workers more",  # work in parts is begun by the command alone
+    "give more with --memory",
     "cluster X: X at least X and X may be used",
     "cluster X: name a scratch folder that all its workers see",  # the workbench works on its own machine
 )

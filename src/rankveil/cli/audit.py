@@ -67,10 +67,11 @@ def audit(
     Exit code 1 when a gate (--fail-if) fails.
     """
     import rankveil as rv
-    from rankveil.cli.tables import check_outputs, open_pair, open_versions
+    from rankveil.cli.tables import check_outputs, manifest_beside, open_pair, open_versions
 
     if public and report is None:
         raise ParameterError("--public is about the page of --report: give both")
+    found: list[str] = []
     if report is not None:
         inputs = {
             "original": original,
@@ -78,7 +79,7 @@ def audit(
             "secret": matching.secret,
             "file of roles": reading.roles,
         }
-        check_outputs({"report": report}, inputs)
+        found = check_outputs({"report": report}, inputs)
     if pair is not None and not matching.no_mapping:
         raise ParameterError("--pair is for tables whose records do not correspond: give --no-mapping too")
     if len(masked) > 1 and matching.secret is not None:
@@ -104,11 +105,14 @@ def audit(
             )
             what = "measure" if asked["measures"] else "measure all"
             check_job(what, *both.tables, columns=reading.chosen, remedy=f"fewer --measures, or {SMALLER}")
+            if not several and (asked["measures"] is None or "people_found" in asked["measures"]):
+                use["manifest"] = manifest_beside(masked[0], both.masked, both.notes)
             made = rv.audit(both.original, both.masked, progress=progress, **asked, **use, **both.matching)
             made.notes[:0] = [*place.notes, *both.notes]
         if report is not None:
             made.report(report, command=addresses.command(context.obj), public=public)
     content = made.to_dict()
+    content["notes"] = [*found, *content["notes"]]
     if as_json:
         output.emit(content)
     else:

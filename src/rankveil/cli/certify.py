@@ -50,7 +50,7 @@ def certify(
 ) -> int:
     """Certify (d,v,f)-permuted privacy.
 
-    Exit code 1 when it is not met; without --d, tells the largest that holds.
+    Exit code 1 when it is not met, or when every d is 0; without --d, tells the largest that holds.
     """
     import rankveil as rv
     from rankveil.cli.tables import open_pair
@@ -73,12 +73,16 @@ def certify(
         output.emit(content)
     else:
         _show(content, asked=bool(wanted["d"] or wanted["v"]))
-    return 0 if made.holds else 1
+    return 0 if made.holds and not made.trivial else 1
 
 
 def _show(content: dict[str, Any], *, asked: bool) -> None:
+    from rankveil.people.certificate import TRIVIAL
+
     records, failing = content["records"], content["failing"]
-    if not asked:
+    if content["trivial"] and content["holds"]:
+        output.say(f"{TRIVIAL[0].upper()}{TRIVIAL[1:]}.")
+    elif not asked:
         output.say(f"The largest (d, v, f)-permuted privacy that all {output.count(records, 'record')} have:")
     elif content["holds"]:
         output.say(f"All {output.count(records, 'record')} have the permuted privacy that was asked for.")

@@ -10,7 +10,7 @@ import typer
 from rankveil.cli import addresses, output, words
 from rankveil.cli.clustering import OnCluster
 from rankveil.cli.failures import Stopped
-from rankveil.cli.options import AsJson, Draws, Original, Public, Reading, Report, draws_given, report_told
+from rankveil.cli.options import AsJson, Original, Public, Reading, Report, report_told
 from rankveil.cli.progress import watching
 from rankveil.cli.room import check_job
 from rankveil.errors import ClusterError, ParameterError
@@ -34,7 +34,7 @@ def compare(
         typer.Option(
             "--at",
             metavar="WHAT=VALUE",
-            help="risk=0.45, utility=0.9 (the first named), claims=0 or level=0.2: what is made equal.",
+            help="found=0.09: at most so many. risk=0.45, utility=0.9 (the first), level=0.2: made equal.",
         ),
     ] = None,
     sweep: Annotated[bool, typer.Option("--sweep", help="The whole map of risk and utility instead.")] = False,
@@ -53,7 +53,6 @@ def compare(
     target: Annotated[
         str | None, typer.Option("--target", metavar="COL", help="The column that users want to explain by the others.")
     ] = None,
-    draws: Draws = None,
     points: Annotated[int, typer.Option("--points", metavar="N", help="Strengths of each method on the map.")] = 9,
     pick: Annotated[
         str | None,
@@ -85,14 +84,12 @@ def compare(
 
     state = state or _state_of(original)
     outputs = {"report": report, "plan": write_plan, "state": state}
-    check_outputs(
+    found = check_outputs(
         {what: path for what, path in outputs.items() if path is not None},
         {"original": original, "file of roles": reading.roles},
     )
     if (at is None) != sweep:
-        raise ParameterError(
-            "say where to compare: --at risk=0.45 (or utility, claims, level), or --sweep; one of them"
-        )
+        raise ParameterError("say where to compare: --at risk=0.45 (or found, utility, level), or --sweep; one of them")
     if sweep and write_plan is not None and pick is None:
         raise ParameterError("a map has no one place to take: name it, as in --pick mdav=7")
     if public and report is None:
@@ -136,7 +133,6 @@ def compare(
                 cluster=on.cluster,
                 scratch=on.scratch,
                 memory=on.memory,
-                **draws_given(draws),
             )
         except (KeyboardInterrupt, ClusterError) as end:
             if not os.path.exists(state):
@@ -151,6 +147,7 @@ def compare(
         if report is not None:
             made.report(report, command=addresses.command(context.obj), public=public)
     content = made.to_dict()
+    content["notes"] = [*found, *content["notes"]]
     if as_json:
         output.emit(content)
     else:

@@ -78,7 +78,7 @@ def _guarded(run: Callable[[list[str]], int], argv: list[str], written: Sequence
 
 def _memory_is_short() -> bool:
     """Whether a library that could not be loaded, or a thread that could not begin, may have lacked memory."""
-    from rankveil.cluster import memory
+    from rankveil import memory
 
     with suppress(MemoryError):
         return memory.available() < _LITTLE

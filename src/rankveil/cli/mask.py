@@ -91,7 +91,7 @@ def mask(
     inputs = {"input": file, "plan": plan, "file of roles": reading.roles}
     inputs["seed file"] = None if seed_file == "-" else seed_file
     outputs = {"release": out, "manifest": manifest, "secret": secret}
-    check_outputs(outputs, inputs, table="release", otherwise={} if place is None else _in_folders(manifest))
+    notes += check_outputs(outputs, inputs, table="release", otherwise={} if place is None else _in_folders(manifest))
     steps = _plan(method, given, then, plan, reading.chosen)
     chosen_seed = _seed(seed, seed_file)
     measures = words.items(publish, option="--publish")
@@ -170,12 +170,12 @@ def _beside(out: str, manifest: str | None, secret: str | None) -> tuple[str, st
 
 def _in_folders(manifest: str) -> dict[str, Callable[[str], object]]:
     """What is no file when a table is masked in parts, and what refuses a place for it."""
-    from rankveil.cluster.folders import check_target
+    from rankveil.cluster.folders import check_new, check_target
     from rankveil.partitions import places
 
     found: dict[str, Callable[[str], object]] = {"release": check_target}
     if places.is_address(manifest):
-        found["manifest"] = places.exists  # whether the address can be reached
+        found["manifest"] = check_new
     return found
 
 
@@ -191,11 +191,14 @@ def _in_parts(
     out: tuple[str, str, str],
 ) -> Release:
     """Mask a table in parts and write the release with its manifest and its secret."""
+    from dataclasses import replace
+
     from rankveil import files
-    from rankveil.cli.tables import declared_schema
+    from rankveil.cli.tables import declared_schema, load_pandas
     from rankveil.partitions import places
     from rankveil.people.protector import masked_in_parts
 
+    load_pandas()
     folder, manifest, secret = out
     how: dict[str, Any] = {
         "scratch": clustering.scratch,
@@ -217,7 +220,7 @@ def _in_parts(
         else:
             staged.add(manifest, lambda file: file.write(release.manifest.to_json().encode("utf-8")))
         staged.join(made)
-    return release
+    return replace(release, notes=(*release.notes, *made.notes))
 
 
 def _plan(

@@ -29,7 +29,7 @@ _READ = 2
 
 def check_file(path: str) -> None:
     """Refuse a file that is larger than the memory that is free."""
-    from rankveil.cluster import memory
+    from rankveil import memory
     from rankveil.files import registry
 
     with suppress(OSError):
@@ -45,7 +45,7 @@ def check_file(path: str) -> None:
 
 def check_job(what: str, *tables: Table, columns: Sequence[str] | None, copies: int = 1, remedy: str) -> None:
     """Refuse to begin what needs more memory than is free; `copies` processes do it at once."""
-    from rankveil.cluster import memory
+    from rankveil import memory
 
     free = memory.available()
     if sum(len(table) * len(table.names) for table in tables) * _EACH[what] * copies <= free:

@@ -9,12 +9,10 @@ import typer
 from rankveil.cli import output
 from rankveil.cli.options import AsJson, Masked, Reading
 from rankveil.cli.progress import watching
+from rankveil.cli.verify import ManifestFile, NoManifest, manifest_of
 from rankveil.errors import listing
 
-EXAMPLE = (
-    "rankveil subject-page rankveil-demo/masked.csv -o verify.html \\\n"
-    "    --manifest rankveil-demo/masked.csv.manifest.json"
-)
+EXAMPLE = "rankveil subject-page rankveil-demo/masked.csv -o verify.html"
 SUBJECT_PAGE_SCHEMA = "rankveil/subject-page/1"
 
 
@@ -23,10 +21,8 @@ def subject_page(
     masked: Masked,
     out: Annotated[str, typer.Option("--output", "-o", metavar="F.html", help="The page.", show_default=False)],
     title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="The heading of the page.")] = None,
-    manifest: Annotated[
-        str | None,
-        typer.Option("--manifest", metavar="F", help="The release's manifest: it tells whether the check is exact."),
-    ] = None,
+    manifest: ManifestFile = None,
+    no_manifest: NoManifest = False,
     reading: Reading,
     as_json: AsJson = False,
 ) -> int:
@@ -35,18 +31,18 @@ def subject_page(
     One file with the released data, for people's own browsers; nothing that they type leaves it.
     """
     import rankveil as rv
-    from rankveil.cli.tables import check_outputs, open_table, parsed_from
+    from rankveil.cli.tables import check_outputs, open_table
     from rankveil.files import Staged
-    from rankveil.manifest import Manifest
 
-    check_outputs({"page": out}, {"released table": masked, "manifest": manifest, "file of roles": reading.roles})
-    told = None if manifest is None else parsed_from(manifest, "manifest", Manifest.from_json)
+    inputs = {"released table": masked, "manifest": manifest, "file of roles": reading.roles}
+    found = check_outputs({"page": out}, inputs)
     with watching("writing the page", quiet=as_json):
         opened = open_table(masked, reading)
         names = opened.table.usable(reading.chosen)
+        notes = list(opened.notes)
+        told = manifest_of(masked, len(opened.table), notes, given=manifest, without=no_manifest)
         permutation = told is not None and told.permutes(names)
-        headed = {} if title is None else {"title": title}
-        page = rv.subject_page(opened.table, columns=names, permutation=permutation, **headed).encode("utf-8")
+        page = rv.subject_page(opened.table, columns=names, title=title, manifest=told).encode("utf-8")
         with Staged() as staged:
             staged.add(out, lambda file: file.write(page))
     others = [name for name in opened.table.names if name not in names]
@@ -57,7 +53,7 @@ def subject_page(
         "records": len(opened.table),
         "attributes": list(names),
         "approximate": not permutation,
-        "notes": [*opened.notes, *([f"not on the page: {listing(others, most=20)}"] if others else [])],
+        "notes": [*found, *notes, *([f"not on the page: {listing(others, most=20)}"] if others else [])],
     }
     if as_json:
         output.emit(content)
@@ -71,5 +67,5 @@ def _show(content: dict[str, Any]) -> None:
     columns = f"{output.count(len(attributes), 'column')} ({listing(attributes, most=8)})"
     output.say(f"{records} with {columns} and the check of one's own values:")
     output.line(f"page: {content['page']} ({content['bytes'] / 1e6:.1f} MB)")
-    output.say("It holds released values alone, so it can be published with the release.")
+    output.say("It holds what the release and its manifest tell and nothing else, so it can be published with them.")
     output.notes(content["notes"])

@@ -56,7 +56,7 @@ def open_table(path: str, reading: Reading) -> Opened:
 
     schema = declared_schema(reading)
     loaded = _loaded(path, reading)
-    _load_pandas()
+    load_pandas()
     table = Table(loaded.data, schema=schema, decimal=loaded.dialect.decimal if loaded.dialect else ".")
     return Opened(table, loaded.dialect, loaded.notes)
 
@@ -79,13 +79,15 @@ def _loaded(path: str, reading: Reading) -> Loaded:
     if is_address(path):
         from rankveil.cluster.tables import table_at
 
-        return files.Loaded(table_at(path))
+        return table_at(path)
     check_file(path)
     return files.load(path, separator=reading.separator, decimal=reading.decimal, encoding=reading.encoding)
 
 
 def open_pair(original: str, masked: str, reading: Reading, matching: Matching) -> Pairing:
     """Read both files and what says how they belong together."""
+    from rankveil.manifest import Secret
+
     secret = None if matching.secret is None else read_secret(matching.secret)
     first = open_table(original, reading)
     second = open_release(masked, reading)
@@ -102,8 +104,44 @@ def open_pair(original: str, masked: str, reading: Reading, matching: Matching) 
     how: dict[str, Any] = {"columns": reading.chosen, "key": matching.key, "secret": secret, "seed": matching.seed}
     mapping = not matching.no_mapping
     if mapping and matching.key is None and secret is None:
-        mapping = corresponds(masked, len(second.table), notes)
+        hidden = _secret_beside(masked)
+        if hidden is not None:
+            how["secret"] = parsed_from(hidden, "secret", Secret.from_json)
+            notes.append(f"the mapping was read from the secret beside the release: {hidden}")
+        else:
+            mapping = corresponds(masked, len(second.table), notes)
     return Pairing(first.table, second.table, {**how, "mapping": mapping}, notes)
+
+
+def _secret_beside(masked: str) -> str | None:
+    """The secret that lies beside a release whose rows were reordered, as its manifest says."""
+    from rankveil import files
+    from rankveil.files import registry
+    from rankveil.manifest import Manifest
+    from rankveil.partitions import places
+
+    if places.is_address(masked):
+        return None
+    beside = files.companion(registry.sheet_of(masked)[0])
+    manifest, secret = f"{beside}.manifest.json", f"{beside}.secret.json"
+    if not (os.path.isfile(manifest) and os.path.isfile(secret)):
+        return None
+    try:
+        told = parsed_from(manifest, "manifest", Manifest.from_json).content
+    except FileError:
+        return None
+    return secret if told.get("mapping") == "reordered" else None
+
+
+def open_releases(original: str, masked: Sequence[str], reading: Reading, matching: Matching) -> Pairing:
+    """Read an original and its releases, each with the mapping that lies beside it."""
+    each = [open_pair(original, path, reading, matching) for path in masked]
+    first = each[0]
+    if len(each) == 1:
+        return first
+    notes = list(dict.fromkeys(note for one in each for note in one.notes))
+    how = {**first.matching, **{what: [one.matching[what] for one in each] for what in ("secret", "mapping")}}
+    return Pairing(first.original, [one.tables[1] for one in each], how, notes)
 
 
 def open_versions(original: str, masked: Sequence[str], reading: Reading, matching: Matching) -> Pairing:
@@ -117,6 +155,40 @@ def open_versions(original: str, masked: Sequence[str], reading: Reading, matchi
     ]
     how: dict[str, Any] = {"columns": reading.chosen, "key": matching.key, "seed": matching.seed, "mapping": mapping}
     return Pairing(first.table, [each.table for each in others], how, notes)
+
+
+def manifest_of(given: str | None, masked: str, table: Any, notes: list[str]) -> Any:
+    """The manifest that was named, or the one beside the release; None where there is none."""
+    from rankveil import files
+    from rankveil.files import registry
+    from rankveil.manifest import Manifest, content_of
+
+    path = given
+    if path is None:
+        beside = f"{files.companion(registry.sheet_of(masked)[0])}.manifest.json"
+        if not os.path.isfile(beside):
+            notes.append("no manifest lies beside the release: what was done is learned from the two tables")
+            return None
+        path = beside
+    made = parsed_from(path, "manifest", Manifest.from_json)
+    try:
+        content_of(made, records=len(table))
+    except FileError as error:
+        raise FileError(f"{path}: {error}") from None
+    if given is None:
+        notes.append(f"read the manifest beside the release: {path}")
+    return made
+
+
+def manifest_beside(masked: str, table: Any, notes: list[str]) -> Any:
+    """The manifest beside a release, or none where there is none that can be used, which is said."""
+    try:
+        return manifest_of(None, masked, table, notes)
+    except FileError as error:
+        said = f"{addresses.hidden(str(error))}; it was not used"
+        if said not in notes:
+            notes.append(said)
+        return None
 
 
 def corresponds(masked: str, records: int, notes: list[str], *, alone: bool = True, in_parts: bool = False) -> bool:
@@ -159,7 +231,7 @@ def corresponds(masked: str, records: int, notes: list[str], *, alone: bool = Tr
     return bool(told.get("mapping") != "none")
 
 
-def _load_pandas() -> None:
+def load_pandas() -> None:
     """Load what pyarrow loads with its first array of numbers anyway, where it would swallow a Ctrl-C meanwhile."""
     with suppress(Exception):  # not installed, or broken: pyarrow does without it
         import pandas  # noqa: F401
@@ -167,10 +239,10 @@ def _load_pandas() -> None:
 
 def read_text(path: str, what: str) -> str:
     """The text of a small file."""
-    from rankveil.files import settle
+    from rankveil.files import check_finished
 
     addresses.refuse_address(path, what)
-    settle(path)
+    check_finished(path)
     try:
         with open(path, encoding="utf-8-sig") as file:
             return file.read()
@@ -285,14 +357,15 @@ def check_outputs(
     *,
     table: str | None = None,
     otherwise: Mapping[str, Callable[[str], object]] | None = None,
-) -> None:
+) -> list[str]:
     """Before any work: every output can be written, and none is an input or another output.
 
-    `otherwise` has those that are no files, and what refuses them.
+    `otherwise` has those that are no files, and what refuses them. What a person should know of the folders comes back.
     """
     from rankveil import files
 
     others = {what: path for what, path in inputs.items() if path is not None}
+    notes: dict[str, None] = {}
     for what, path in outputs.items():
         if not path:
             raise ParameterError(f"the name of the {what} is empty")
@@ -305,10 +378,11 @@ def check_outputs(
                     f"{addresses.hidden_word(path)}: the {what} would overwrite the {other}; give another name"
                 )
         if checked is None:
-            files.check_writable(path, table=what == table)
+            notes |= dict.fromkeys(files.check_writable(path, table=what == table))
         else:
             checked(path)
         others[what] = path
+    return list(notes)
 
 
 def with_types(data: pa.Table, table: Table) -> pa.Table:

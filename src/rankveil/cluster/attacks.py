@@ -111,7 +111,7 @@ def link_tables(
         count = len(work.kept["x"]) - 1
         parts = f"attacked in {count} part{'s' if count > 1 else ''} on the cluster {engine.address.text}"
         resumed = ("what an earlier run had done was taken up",) if work.resumed else ()
-    return replace(made, notes=(*engine.notes, *parted.notes, parts, *resumed, *made.notes))
+    return replace(made, notes=(*engine.notes, *parted.notes, parts, *resumed, *made.notes, *given.notes))
 
 
 def _check_room(scratch: Scratch, given: Given, subjects: int | None) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankveil import memory
 from rankveil.catalogue import Measure, Value, get_measure
-from rankveil.cluster import memory
 from rankveil.cluster.engine import Engine
 from rankveil.cluster.tables import Given, rows_at_a_time
 from rankveil.cluster.work import RANKING, Progress, Work
@@ -129,7 +129,7 @@ def measure_tables(
         parted.names,
         values,
         not_applicable,
-        (*engine.notes, *parted.notes, parts, *resumed),
+        (*engine.notes, *parted.notes, parts, *resumed, *given.notes),
         parted.mapping,
         parted.rankings,
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 import uuid
 from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
@@ -14,8 +15,8 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
+from rankveil import memory as sizes
 from rankveil._version import __version__
-from rankveil.cluster import memory as sizes
 from rankveil.cluster.addresses import Address, parse
 from rankveil.cluster.own import Own
 from rankveil.cluster.reaching import ANSWER, answered, reached, silent
@@ -38,6 +39,12 @@ _ROUNDS = 8
 
 _USUAL_MEMORY = 2**31
 """Bytes that a worker is taken to have when it does not say."""
+
+_TRIES = 3
+"""Times that workers are asked, when all of them are lost before one answers."""
+
+_END = 60.0
+"""Seconds that tasks under way have to end when what they write is to be removed."""
 
 LEAST = 400 * 2**20
 """Bytes below which a local worker cannot work: its libraries and small parts of tables take 320 MiB."""
@@ -142,7 +149,7 @@ class Engine:
                     f"cluster {self.address.text}: {who} runs Python {'.'.join(python)}, and this is "
                     f"{'.'.join(own)}; all must run the same"
                 )
-        found = self._answered(self._client._run(_looking(), []))
+        found = self._asked_of_all(_looking(), [])
         different = {worker: each["version"] for worker, each in found.items() if each["version"] != __version__}
         if different:
             shown = listing(f"{worker} has {version or 'none'}" for worker, version in different.items())
@@ -152,6 +159,20 @@ class Engine:
         limits = [int(each["memory_limit"]) for each in known["workers"].values()]
         self.memory = min((limit for limit in limits if limit), default=0) or _USUAL_MEMORY
         self.check_seen(())
+
+    def _asked_of_all(self, question: Callable[..., R], *given: Any) -> dict[str, R]:
+        """What the workers say to a question; the work of one that is lost meanwhile is done by others."""
+        for _ in range(_TRIES):
+            said = self._answered(self._client._run(question, *given, on_error="return"))
+            found = {worker: each for worker, each in said.items() if not isinstance(each, OSError)}
+            for each in found.values():
+                if isinstance(each, Exception):
+                    raise each
+            if found:
+                return found
+            with suppress(TimeoutError):
+                self._client.wait_for_workers(1, timeout=ANSWER)
+        raise ClusterError(f"cluster {self.address.text}: all workers were lost, {_TRIES} times one after the other")
 
     def _answered(self, question: Coroutine[Any, Any, R]) -> R:
         """What the scheduler or all workers say to a question."""
@@ -164,7 +185,7 @@ class Engine:
         token = os.path.join(self._own, f"token-{uuid.uuid4().hex}")
         with open(token, "w", encoding="ascii"):
             pass
-        for worker, found in self._answered(self._client._run(_looking(), [token, *files])).items():
+        for worker, found in self._asked_of_all(_looking(), [token, *files]).items():
             if not found["unseen"]:
                 continue
             who = f"cluster {self.address.text}: the worker {worker} on {found['host']} does not see"
@@ -175,6 +196,16 @@ class Engine:
             if far:
                 told += ", and they need the same packages, keys and environment to reach an address"
             raise ClusterError(f"{who} {unseen}; {told}")
+
+    def is_idle(self) -> bool:
+        """Whether no worker is at a task of this engine any more, after waiting a while for those that are."""
+        end = time.monotonic() + _END
+        with suppress(Exception):  # nobody can say
+            while time.monotonic() < end:
+                if not any(self._asked_of_all(_at_work(), os.path.basename(self._own)).values()):
+                    return True
+                time.sleep(0.05)
+        return False
 
     def __call__(
         self, function: Callable[[T], R], items: Sequence[T], /, *, done: Callable[[int, R], None] | None = None
@@ -221,8 +252,13 @@ class Engine:
                 if for_memory
                 else "perhaps more memory than they have"
             )
+            remedy = (
+                "give the workers more (--memory-limit of dask worker)"
+                if self.local is None
+                else "give more with --memory (memory=), or take fewer workers"
+            )
             raise ClusterError(
-                f"the task {str(error.task).partition('-')[0]} ended one worker after another: it takes {why}"
+                f"the task {str(error.task).partition('-')[0]} ended one worker after another: it takes {why}; {remedy}"
             ) from None
         except LostError as error:
             raise ClusterError(f"cluster {self.address.text}: the connection to the scheduler was lost") from error
@@ -297,6 +333,16 @@ def _looking() -> Callable[[list[str]], dict[str, Any]]:
         return {"host": socket.gethostname(), "version": version, "unseen": unseen}
 
     return look
+
+
+def _at_work() -> Callable[..., bool]:
+    """A function that tells whether a worker has tasks of an engine that have not ended."""
+
+    def looking(engine: str, dask_worker: Any = None) -> bool:
+        ended = ("memory", "error", "released", "forgotten")
+        return any(engine in str(key) and task.state not in ended for key, task in dask_worker.state.tasks.items())
+
+    return looking
 
 
 def _folder(scratch: str | os.PathLike[str] | None) -> str:

@@ -46,6 +46,9 @@ _CERTIFICATE = (
 _PATIENCE = 60.0
 """Seconds that worker processes have to begin."""
 
+_AGAIN = 4
+"""Worker processes that end before they began and are started again."""
+
 _LOOK = 0.1
 """Seconds from one look at the processes to the next."""
 
@@ -83,6 +86,7 @@ class Local:
             "folder": folder,
         }
         self._numbers = count()
+        self._logs: dict[int, str] = {}
         self._over = threading.Event()
         self.killed_for_memory = 0
         try:
@@ -112,15 +116,17 @@ class Local:
     def _start(self) -> subprocess.Popen[bytes]:
         number = next(self._numbers)
         environment = {**os.environ, **dict.fromkeys(_ONE_THREAD, "1"), **_MEMORY}
-        with open(self._log(number), "wb") as log:
+        path = os.path.join(self._folder, f"worker-{number}.log")
+        with open(path, "wb") as log:
             process = subprocess.Popen(
-                [sys.executable, "-c", BOOT],
+                [sys.executable, "-P", "-c", BOOT],  # -P: no modules from the working folder
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
                 env=environment,
                 start_new_session=True,
             )
+        self._logs[process.pid] = path
         assert process.stdin is not None
         with suppress(OSError):  # it ended already: whoever looks at it will see that
             process.stdin.write(json.dumps({**self._told, "name": f"local-{number}"}).encode() + b"\n")
@@ -131,10 +137,16 @@ class Local:
         """Until all workers are there."""
         end, scheduler = time.monotonic() + _PATIENCE, self.cluster.scheduler
         assert scheduler is not None
+        lost = 0
         while len(scheduler.workers) < workers:
-            for number, process in enumerate(self._processes):
-                if process.poll() is not None:
-                    raise ClusterError(f"a worker process ended before it began ({self._last_words(number)})")
+            for place, process in enumerate(self._processes):
+                if process.poll() is None:
+                    continue
+                lost += 1
+                if lost > _AGAIN:
+                    raise ClusterError(f"worker processes ended before they began ({self._last_words(process.pid)})")
+                _end(process)
+                self._processes[place] = self._start()
             if time.monotonic() > end:
                 raise ClusterError(f"the worker processes did not begin within {_PATIENCE:.0f} seconds")
             time.sleep(0.02)
@@ -154,11 +166,8 @@ class Local:
                         self.killed_for_memory += 1
                         process.kill()
 
-    def _log(self, number: int) -> str:
-        return os.path.join(self._folder, f"worker-{number}.log")
-
-    def _last_words(self, number: int) -> str:
-        with suppress(OSError), open(self._log(number), encoding="utf-8", errors="replace") as file:
+    def _last_words(self, pid: int) -> str:
+        with suppress(OSError), open(self._logs[pid], encoding="utf-8", errors="replace") as file:
             lines = [line.strip() for line in file if line.strip()]
             if lines:
                 return lines[-1]

@@ -14,10 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from rankveil import files, masking, metadata
-from rankveil.cluster import memory
+from rankveil import files, masking, memory, metadata
 from rankveil.cluster.engine import Engine
-from rankveil.cluster.folders import Folder
+from rankveil.cluster.folders import Folder, check_target
 from rankveil.cluster.reordering import gathered, original_rows, send_records
 from rankveil.cluster.tables import check_parquet, is_parquet, rows_at_a_time
 from rankveil.cluster.work import Progress, Work
@@ -25,7 +24,7 @@ from rankveil.errors import ClusterError, FileError, ParameterError, TableError
 from rankveil.manifest import column_fingerprint, put_together
 from rankveil.masking import Account
 from rankveil.partitions import places
-from rankveil.partitions.dictionaries import in_no_order, with_all_words
+from rankveil.partitions.dictionaries import in_no_order
 from rankveil.partitions.parquet import Source, survey
 from rankveil.partitions.scratch import Scratch
 from rankveil.partitions.together import BLOCK, Part, together
@@ -151,6 +150,7 @@ def masked_table(
     schema = schema or Schema()
     if files.same_file(out, source.path):
         raise FileError(f"{os.fspath(out)}: the release would overwrite the original; give another name")
+    check_target(os.fspath(out))  # before the work of a stopped job is taken up, which a refusal would give up
     _check(plan, source, engine)
     engine.check_seen([file.path for file in source.files])
     of = {
@@ -171,19 +171,34 @@ def masked_table(
         folder = Folder(os.fspath(out), name=os.path.basename(work.folder))
         folder.check()
         try:
-            places.make_folder(folder.staging)
+            folder.make(fresh=not work.resumed)
             work.places.append(folder.staging)
             own = Seed.of(work.kept["seed"]) if seed is None else seed
             yield _masked(work, engine, source, plan, folder, schema, own, replicate, block, work.kept["bounds"])
-        except (ClusterError, KeyboardInterrupt):
+        except (ClusterError, KeyboardInterrupt) as error:
             if folder.committed:
                 work.finish()
+            elif folder.left:
+                error.args = (f"{str(error) or 'stopped'}; {folder.said_of_left()}",)
             raise
-        except BaseException:
-            folder.abandon()
+        except BaseException as error:
+            _discard(folder, engine, error)
             raise
         if not folder.committed:
-            folder.abandon()
+            folder.discard()
+
+
+def _discard(folder: Folder, engine: Engine, error: BaseException) -> None:
+    """Remove the parts of a release that failed; of one at an address the error says what became of them."""
+    if folder.committed:
+        return
+    if folder.far and not engine.is_idle():
+        folder.left.append(f"what a worker that does not end may still write with the prefix {folder.staging}/")
+    folder.discard()
+    if folder.left:
+        error.args = (f"{error}; {folder.said_of_left()}",)
+    elif folder.far and isinstance(error, FileError):
+        error.args = (f"{error}; nothing was left there",)
 
 
 def _masked(
@@ -222,7 +237,13 @@ def _masked(
     resumed = ("what an earlier run had done was taken up",) if work.resumed else ()
     said = dict.fromkeys(note for part in made for note in part.notes)
     return MaskedParts(
-        parts.whole, account, seed, put_together(columns), order, folder, (*engine.notes, *said, told, *resumed)
+        parts.whole,
+        account,
+        seed,
+        put_together(columns),
+        order,
+        folder,
+        (*engine.notes, *source.notes, *said, told, *resumed),
     )
 
 
@@ -273,8 +294,8 @@ def mask_part(job: Job, part: Part, rows: Rows) -> Made:
         dropped=applied.dropped,
         weights=applied.weights,
         whole=whole,
+        everywhere=rows.merged,
     )
-    made = with_all_words(table.native, made, rows)
     kept = np.arange(len(table)) if applied.order is None else applied.order
     original = kept.astype(np.int64) + part.start
     account = applied.account(table)

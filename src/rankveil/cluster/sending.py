@@ -46,7 +46,8 @@ class Sent:
     """
 
     def __init__(self, client: Any, function: Callable[..., Any], *, folder: str) -> None:
-        self._client, self._name = client, name_of(function)
+        self._client = client
+        self._name = f"{name_of(function)}-{os.path.basename(folder)}"
         self._futures: dict[int, Any] = {}
         self._count = 0
         self._ended: queue.SimpleQueue[int] = queue.SimpleQueue()
@@ -80,18 +81,27 @@ class Sent:
             if not places:
                 self._watch.look()
                 continue
-            ended = [self._futures[place] for place in places]
-            for future in ended:
-                if future.status == "error":
-                    raise future.exception()
-                if future.status != "finished":
-                    raise LostError
+            places = [place for place in places if self._is_there(place)]
+            if not places:
+                continue
             with _by_wire():
-                results = self._gathered(ended)
+                results = self._gathered([self._futures[place] for place in places])
             for place in places:
                 del self._futures[place]
             return list(zip(places, results, strict=True))
         return []
+
+    def _is_there(self, place: int) -> bool:
+        """Whether a task that ended has a result; one that was lost with its worker is computed and awaited again."""
+        future = self._futures[place]
+        if future.status == "error":
+            raise future.exception()
+        if future.status in ("lost", "pending"):
+            future.add_done_callback(partial(_put, self._ended, place))
+            return False
+        if future.status != "finished":
+            raise LostError
+        return True
 
     def _gathered(self, ended: list[Any]) -> list[Any]:
         """The results of tasks that have ended; the scheduler may fall silent also now."""

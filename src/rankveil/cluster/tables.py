@@ -7,13 +7,15 @@ import os
 import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from rankveil.cluster import memory
+from rankveil import memory
 from rankveil.cluster.work import Work
 from rankveil.errors import FileError, FormatError, PairError, ParameterError, TableError, suggestion
+from rankveil.files import Loaded
+from rankveil.files.folders import ENDING, refuse_table_format
 from rankveil.partitions import places
 from rankveil.partitions.aligning import parted_tables
 from rankveil.partitions.parquet import Source, check_aligned, survey
@@ -21,14 +23,8 @@ from rankveil.partitions.parted import Parted
 from rankveil.schema import UNMASKED_ROLES, Schema, listed
 from rankveil.seeds import Seed
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 _IN_MEMORY = 120
 """Bytes that a cell of either table takes at most while all measures are computed in memory, as measured."""
-
-_STORED = 8
-"""Bytes that a cell takes at least when it is read."""
 
 _BESIDE = 2**30
 """Bytes that measures take whatever the size of the tables."""
@@ -52,6 +48,11 @@ class Given:
     def files(self) -> list[str]:
         """All files of both."""
         return [file.path for source in (self.original, self.masked) for file in source.files]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Which files of folders are read."""
+        return (*self.original.notes, *self.masked.notes)
 
     @property
     def width(self) -> int:
@@ -99,7 +100,7 @@ def is_parquet(path: object) -> bool:
     name = os.fspath(path)
     if not isinstance(name, str) or ("://" in name and not places.is_address(name)):
         return False
-    return name.lower().endswith(places.ENDING) or (places.is_folder(name) and bool(places.parquet_files(name)))
+    return name.lower().endswith(ENDING) or (places.is_folder(name) and bool(places.parquet_files(name)))
 
 
 def given_tables(
@@ -128,8 +129,10 @@ def check_parquet(*paths: str | os.PathLike[str]) -> None:
     for path in paths:
         if isinstance(path, str | os.PathLike) and not _may_be(os.fspath(path)):
             raise FileError(f"{path}: there is no such file or folder")
+        if isinstance(path, str | os.PathLike) and _names_files(os.fspath(path)):
+            refuse_table_format(os.fspath(path), places)
         if isinstance(path, str | os.PathLike) and _is_empty(os.fspath(path)):
-            raise FormatError(f"{path}: the folder has no Parquet files; name one that has {places.ENDING} files in it")
+            raise FormatError(f"{path}: the folder has no Parquet files; name one that has {ENDING} files in it")
         if not is_parquet(path):
             raise ParameterError(
                 f"{path}: on a cluster tables are Parquet files or folders of them, given by their paths"
@@ -138,25 +141,24 @@ def check_parquet(*paths: str | os.PathLike[str]) -> None:
 
 def _may_be(path: str) -> bool:
     """Whether there is something; of what is no path of files, others tell."""
-    return ("://" in path and not places.is_address(path)) or places.exists(path)
+    return not _names_files(path) or places.exists(path)
 
 
 def _is_empty(path: str) -> bool:
     """Whether it is a folder without Parquet files."""
-    known = "://" not in path or places.is_address(path)
-    return known and places.is_folder(path) and not places.parquet_files(path)
+    return _names_files(path) and places.is_folder(path) and not places.parquet_files(path)
 
 
-def table_at(address: str) -> pa.Table:
+def _names_files(path: str) -> bool:
+    """Whether it is a path, or an address of files and not of a database."""
+    return "://" not in path or places.is_address(path)
+
+
+def table_at(address: str) -> Loaded:
     """A Parquet table at an address in memory, where it must fit."""
     check_parquet(address)
     source = survey(places.absolute(address))
-    need, free = len(source) * len(source.names) * _STORED, memory.available()
-    if need > free:
-        raise FileError(
-            f"{address}: reading it needs about {memory.shown(need)} of memory and {memory.shown(free)} are free"
-        )
-    return source.whole()
+    return Loaded(source.whole(), notes=source.notes)
 
 
 def needed_in_memory(original: Source, masked: Source) -> int:

@@ -3,24 +3,32 @@
 The folder is named after the job, so that the same command finds it again. Every list of tasks has a number, and each
 task's result is kept under it as soon as it arrives. A job that is resumed takes the results that are there and does
 the rest; what files a finished list of tasks left is as it was, as they are removed by later lists only.
+
+Results are pickled, and whoever can write a pickle can run a program: so the journal's beginning and every result are
+sealed with the user's key, and nothing is unpickled whose seal does not fit.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import pickle
+import secrets
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, BinaryIO, Self, TypeVar
 
 from rankveil._version import __version__
 from rankveil.cluster.engine import Engine
 from rankveil.cluster.sending import name_of
 from rankveil.errors import ClusterError, FileError, ParameterError
+from rankveil.files import user_key
+from rankveil.files.user_key import is_sealed, seal
 from rankveil.partitions.scratch import Scratch
 
 T = TypeVar("T")
@@ -39,7 +47,9 @@ RANKING = (
 """How much work the lists of tasks are that some columns at a time need, beside each other."""
 
 _JOURNAL, _LOCK = "journal", "lock"
-_SCHEMA = "rankveil/cluster-journal/1"
+_SCHEMA = "rankveil/cluster-journal/2"
+_HEAD = 8 + 64
+"""Bytes before each result: its size, and its seal as hexadecimal digits."""
 _STEPS = 1000
 """Of which progress is told."""
 
@@ -73,6 +83,9 @@ class Work:
         self._calls = 0
         self._finished = False
         self._known: dict[tuple[int, int], tuple[str, Any]] = {}
+        self._run = secrets.token_hex(16)
+        """Keeps this journal's results apart from those of other ones of the same user."""
+        self._count = 0
         self.kept: Mapping[str, Any] = kept
         self.resumed = self._enter(resume)
         """Whether there was something to go on with."""
@@ -90,9 +103,13 @@ class Work:
                 f"{self.folder}: the same job was stopped and left its work here; "
                 "go on with --resume, or delete the folder"
             )
-        if found and (os.stat(self.folder).st_uid != os.geteuid() or os.stat(self.folder).st_mode & 0o022):
+        if found and not self._is_own(os.lstat(self.folder)):
             raise FileError(f"{self.folder}: others could have changed what lies there; delete the folder")
-        self._lock = os.open(os.path.join(self.folder, _LOCK), os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            path = os.path.join(self.folder, _LOCK)
+            self._lock = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        except OSError:
+            raise FileError(f"{self.folder}: its lock cannot be opened; delete the folder") from None
         try:
             self._be_alone()
             found = found and self._read()
@@ -101,6 +118,10 @@ class Work:
             os.close(self._lock)
             raise
         return found
+
+    @staticmethod
+    def _is_own(found: os.stat_result) -> bool:
+        return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
 
     def _be_alone(self) -> None:
         with suppress(ImportError):  # a system without such locks
@@ -160,23 +181,33 @@ class Work:
 
     def _keep(self, number: int, place: int, name: str, result: Any) -> None:
         try:
-            pickle.dump((number, place, name, result), self._journal)
+            self._write((number, place, name, result))
             self._journal.flush()
         except OSError as error:
             raise FileError(f"{self._journal.name}: cannot be written: {error.strerror or error}") from error
+
+    def _write(self, entry: tuple[int, int, str, Any]) -> None:
+        content = pickle.dumps(entry)
+        sealed = seal("cluster result", _bound(self._run, self._count, content))
+        self._journal.write(len(content).to_bytes(8, "big") + sealed.encode("ascii") + content)
+        self._count += 1
 
     def _read(self) -> bool:
         """What the journal knows; the last entry may be cut off where the work was stopped."""
         try:
             with open(os.path.join(self.folder, _JOURNAL), "rb") as file:
-                told = json.loads(file.readline())
+                line, sealed = file.readline(), file.readline()
+                if not is_sealed("cluster journal", line, sealed.decode("ascii", "replace").strip()):
+                    raise FileError(
+                        f"{self.folder}: is not sealed with your key ({user_key.place() or 'there is none'}), so it "
+                        "may be somebody else's work; delete the folder"
+                    )
+                told = json.loads(line)
                 if {key: told.get(key) for key in self._told} != self._told:
                     raise ParameterError(f"{self.folder}: is the work of another job (other seed); delete the folder")
                 self.kept = told["kept"]
-                with suppress(EOFError, pickle.UnpicklingError, AttributeError, IndexError):
-                    while True:
-                        number, place, name, result = pickle.load(file)
-                        self._known[number, place] = (name, result)
+                for number, item, name, result in _results(file, told["run"]):
+                    self._known[number, item] = (name, result)
         except FileNotFoundError:
             return False
         except (OSError, ValueError, KeyError):
@@ -188,11 +219,14 @@ class Work:
         path = os.path.join(self.folder, _JOURNAL)
         beside = f"{path}.new"
         try:
-            handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with suppress(FileNotFoundError):
+                os.unlink(beside)
+            handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             self._journal = os.fdopen(handle, "wb")
-            self._journal.write(json.dumps({**self._told, "kept": self.kept}).encode() + b"\n")
-            for (number, place), (name, result) in self._known.items():
-                pickle.dump((number, place, name, result), self._journal)
+            line = json.dumps({**self._told, "kept": self.kept, "run": self._run}).encode() + b"\n"
+            self._journal.write(line + seal("cluster journal", line).encode("ascii") + b"\n")
+            for (number, item), (name, result) in self._known.items():
+                self._write((number, item, name, result))
             self._journal.flush()
             os.replace(beside, path)
         except OSError as error:
@@ -223,6 +257,23 @@ class _Steps:
         self._done = min(self._done + share, 1.0)
         if self._tell is not None:
             self._tell(int(self._done * _STEPS), _STEPS)
+
+
+def _results(file: BinaryIO, run: str) -> Iterator[tuple[int, int, str, Any]]:
+    """The results of a journal, up to the first that is cut off or not sealed for its place."""
+    for count in itertools.count():
+        head = file.read(_HEAD)
+        size = int.from_bytes(head[:8], "big")
+        if size > os.fstat(file.fileno()).st_size:
+            return
+        content = file.read(size)
+        if not is_sealed("cluster result", _bound(run, count, content), head[8:].decode("ascii", "replace")):
+            return
+        yield pickle.loads(content)
+
+
+def _bound(run: str, count: int, content: bytes) -> bytes:
+    return f"{run} {count} ".encode() + content
 
 
 def _digest(content: Mapping[str, Any]) -> str:

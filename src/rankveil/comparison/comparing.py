@@ -1,4 +1,4 @@
-"""Methods at equal risk, equal utility, the least strength that withstands the intruder, or over the whole map."""
+"""Methods at equal risk, equal utility, the least strength that protects enough people, or over the whole map."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from rankveil.comparison.level import at_level
 from rankveil.comparison.reach import OF_RISK, OF_UTILITY, why_not_applicable
 from rankveil.comparison.result import Comparison, Contender, Place
 from rankveil.comparison.running import Journal, Progress, Runner
-from rankveil.comparison.study import CLAIMS, Study, Task
+from rankveil.comparison.study import FOUND, Study, Task
 from rankveil.errors import ParameterError, listing, refuse_unknown, suggestion
 from rankveil.execute import PATIENCE, Pool, Workers, cores
 from rankveil.manifest import fingerprint
 from rankveil.measuring import Settings
-from rankveil.people.chance import DRAWS
 from rankveil.plans import Plan
 from rankveil.schema import listed
 from rankveil.seeds import Seed
@@ -31,7 +30,7 @@ from rankveil.table import Table
 if TYPE_CHECKING:
     from rankveil.cluster.engine import Engine
 
-TARGETS = ("risk", "utility", "claims", "level")
+TARGETS = ("found", "risk", "utility", "level")
 UTILITY = ("emd", "propensity", "um")
 SWEEP_POINTS = 9
 
@@ -53,7 +52,6 @@ def compare(
     target: str | None = None,
     columns: Sequence[str] | None = None,
     seed: Seed | int = 0,
-    draws: int = DRAWS,
     points: int = SWEEP_POINTS,
     workers: int | None = None,
     state: str | Path | None = None,
@@ -66,10 +64,11 @@ def compare(
 ) -> Comparison:
     """Which method serves these data best, all at the same risk: `at={"risk": 0.45}`.
 
-    `at` may also name a utility (the first of `utility`), `claims` (0: the least strength that withstands the intruder)
-    or `level` (the permutation level that each attribute is tuned to); `sweep` gives the whole map of risk and utility
-    instead. `parameters` fixes parameters of methods, `settings` those of measures. `state` names a file that keeps
-    finished work, so that a stopped comparison can be taken up again with `resume`.
+    `at` may also name a utility (the first of `utility`), `found` (0.09: the least strength with which no more than
+    that share of the people is found and nobody with certainty) or `level` (the permutation level that each attribute
+    is tuned to); `sweep` gives the whole map of risk and utility instead. `parameters` fixes parameters of methods,
+    `settings` those of measures. `state` names a file that keeps finished work, so that a stopped comparison can be
+    taken up again with `resume`.
 
     Maskings are made and measured by so many `workers` of this machine, or by those of a `cluster`: "local:4", or the
     address of a Dask scheduler, such as "tcp://host:8786". The table goes to them once, through the folder `scratch`
@@ -85,7 +84,7 @@ def compare(
         _check_family(name, "utility", OF_UTILITY)
     if "utility" in wanted and not utilities:
         raise ParameterError("a comparison at equal utility needs the utility's name")
-    study = Study(table, table.usable(columns), seed=Seed.of(seed), settings=settings, target=target, draws=draws)
+    study = Study(table, table.usable(columns), seed=Seed.of(seed), settings=settings, target=target)
     contestants = [
         Contestant.of(name, study, fixed=(parameters or {}).get(name, {}), replicates=replicates, columns=columns)
         for name in dict.fromkeys(listed(methods))
@@ -176,18 +175,18 @@ def _compare(everybody: Sequence[Contestant], asked: Asked, runner: Runner) -> C
     _rank(made)
     if made.best is not None:
         one = next(each for each in contestants if made.best is not None and each.method.id == made.best.id)
-        _count_claims(one, made.best, runner)
+        _attack_best(one, made.best, runner)
     return made
 
 
-def _count_claims(one: Contestant, best: Contender, runner: Runner) -> None:
-    """What the intruder can claim against the recommended masking."""
+def _attack_best(one: Contestant, best: Contender, runner: Runner) -> None:
+    """Whom somebody who uses everything finds in the recommended masking."""
     assert best.place is not None
     step = best.place.plan.steps[0]
     plan = Plan((replace(step, parameters={**step.parameters, **one.study}),))
-    results = run_tasks(runner, [Task(plan, replicate, (CLAIMS,)) for replicate in range(one.replicates)])
-    if all(CLAIMS in result.values for result in results):
-        best.place = replace(best.place, claims=[int(result.values[CLAIMS]) for result in results])
+    results = run_tasks(runner, [Task(plan, replicate, (FOUND,)) for replicate in range(one.replicates)])
+    if all(FOUND in result.values for result in results):
+        best.place = replace(best.place, found=[result.values[FOUND] for result in results])
 
 
 def _said(methods: Sequence[Contender]) -> list[str]:
@@ -257,6 +256,11 @@ def _wanted(at: Mapping[str, float] | None, *, sweep: bool, replicates: int, poi
     if len(wanted) > 1:
         raise ParameterError(f"compare at one target, not at {', '.join(wanted)}")
     for what, value in wanted.items():
+        if what == "claims":
+            raise ParameterError(
+                "the target claims is retired: it never said who is found; name the largest share of people found that "
+                "you accept, as in --at found=0.09"
+            )
         if what not in TARGETS:
             raise ParameterError(f"there is no target {what}{suggestion(what, TARGETS)}")
         if (
@@ -266,8 +270,8 @@ def _wanted(at: Mapping[str, float] | None, *, sweep: bool, replicates: int, poi
             or abs(value) == float("inf")
         ):
             raise ParameterError(f"the target {what} must be a number, not {value!r}")
-        if what == "claims" and value != 0:
-            raise ParameterError("the only target for claims is 0: a release that withstands the intruder")
+        if what == "found" and not 0 < value < 1:
+            raise ParameterError(f"the share of people found lies between 0 and 1, as in found=0.09, not {value:g}")
         if what == "level" and not 0 < value < 1:
             raise ParameterError("a permutation level lies between 0 and 1")
     return wanted
@@ -278,6 +282,9 @@ def _notes(study: Study, contestants: Sequence[Contestant]) -> list[str]:
     others = [name for name in study.table.names if name not in study.names]
     if others:
         notes.append(f"not compared: {listing(others, most=10)}")
+    if study.identifiers:
+        said = "not evidence for whoever looks for people, because identifiers are to be dropped"
+        notes.append(f"{said}: {listing(study.identifiers, most=10)}")
     incomplete = len(study.table) - int(study.base.complete.sum())
     if incomplete:
         notes.append(f"{incomplete} of {len(study.table)} records have missing values, left out where those are needed")
@@ -299,4 +306,4 @@ def _of(study: Study) -> str:
     """What a state file must have been made for: these data, columns, seed and settings."""
     told = [fingerprint(study.table), *study.names, str(study.seed.stream("compare").bits(2).tolist())]
     told += [repr(sorted((name, sorted(given.items())) for name, given in study.settings.items())), str(study.target)]
-    return hashlib.sha256("\n".join([*told, str(study.draws)]).encode()).hexdigest()
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()

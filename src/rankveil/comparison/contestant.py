@@ -13,7 +13,7 @@ from rankveil.comparison import search
 from rankveil.comparison.result import Contender, Place, Spread
 from rankveil.comparison.running import Job, Runner
 from rankveil.comparison.search import Found, Point, Scale
-from rankveil.comparison.study import CLAIMS, Result, Study, Task
+from rankveil.comparison.study import FOUND, Result, Study, Task
 from rankveil.errors import ParameterError
 from rankveil.moments import of_replicates
 from rankveil.plans import Plan, Step
@@ -35,8 +35,8 @@ class Asked:
         """What a search brings to its target."""
         if "utility" in self.at:
             return self.utilities[0]
-        if "claims" in self.at:
-            return CLAIMS
+        if "found" in self.at:
+            return FOUND
         return LEVEL if "level" in self.at else self.risk
 
     @property
@@ -126,18 +126,19 @@ def job_of(one: Contestant, asked: Asked) -> Job:
         finding = search.alone()
     elif not asked.at:
         finding = search.spread_out(one.scale, count=asked.points)
-    elif "claims" in asked.at:
-        finding = search.for_least(one.scale)
+    elif "found" in asked.at:
+        finding = search.for_least(one.scale, most=asked.at["found"])
     else:
         finding = search.for_value(next(iter(asked.at.values())), one.scale)
     measure = asked.measure
 
     def point(strength: float, results: Sequence[Result]) -> Point | None:
-        values = [float(result.values[measure]) for result in results if measure in result.values]
-        if len(values) < len(results):
+        made = [result.values[measure] for result in results if measure in result.values]
+        if len(made) < len(results):
             return None
-        if measure == CLAIMS:
-            return Point(strength, max(values))
+        if measure == FOUND:  # of the worst replicate; where somebody is certain no share is small enough
+            return Point(strength, max(1.0 if each["certain"] else each["share"] for each in made))
+        values = [float(each) for each in made]
         mean, _, error = of_replicates(values)
         return Point(strength, mean, error)
 
@@ -163,7 +164,7 @@ def contender_of(
         if one.scale is None and asked.at:
             wanted = next(iter(asked.at.values()))
             made.reached = (
-                best.value <= wanted if "claims" in asked.at else abs(best.value - wanted) <= 0.002 * abs(wanted)
+                best.value <= wanted if "found" in asked.at else abs(best.value - wanted) <= 0.002 * abs(wanted)
             )
     if made.reached and one.scale is not None and one.scale.whole and _off(made.attained, asked):
         made.note = (
@@ -174,13 +175,16 @@ def contender_of(
         made.note = _why_not(one, sought or _sought(asked), runner)
     elif not made.reached and asked.at:
         low, high = found.attainable or (0.0, 0.0)
-        made.note = f"it attains {asked.measure} from {low:.4g} to {high:.4g}, not {next(iter(asked.at.values())):g}"
+        sure = " (1 where somebody is certain)" if "found" in asked.at else ""
+        made.note = (
+            f"it attains {asked.measure} from {low:.4g} to {high:.4g}{sure}, not {next(iter(asked.at.values())):g}"
+        )
     return made
 
 
 def _off(attained: float | None, asked: Asked) -> bool:
     """Whether a method ended visibly beside the target."""
-    if attained is None or not asked.at or "claims" in asked.at:
+    if attained is None or not asked.at or "found" in asked.at:
         return False
     wanted = next(iter(asked.at.values()))
     return abs(attained - wanted) > 0.02 * abs(wanted)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from rankveil import catalogue
 from rankveil.catalogue import get_measure
 from rankveil.comparison.contestant import Asked, Contestant
-from rankveil.comparison.study import CLAIMS, Study
+from rankveil.comparison.study import FOUND, Study
 from rankveil.errors import RankveilError, listing
 
 OF_RISK = ("risk", "confidentiality")
@@ -35,8 +35,8 @@ def _deciding(asked: Asked) -> Iterable[str]:
 
 
 def looked_at(name: str, study: Study) -> tuple[str, ...]:
-    """The columns whose masked values a measure depends on; the intruder's claims depend on all."""
-    if name == CLAIMS:
+    """The columns whose masked values a measure depends on; who is found depends on all."""
+    if name == FOUND:
         return study.names
     entry, known = get_measure(name), study.base.known[0]
     roles = {"quasi": known.quasi, "confidential": known.confidential}

@@ -42,8 +42,8 @@ class Place:
     without: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
     """What measures said here: what was sampled, approximated or left out."""
-    claims: Sequence[int] | None = None
-    """How many links the intruder can claim, replicate by replicate."""
+    found: Sequence[Mapping[str, float]] | None = None
+    """For each replicate the share of people found, and how many with certainty."""
     front: bool = False
     """Whether no other place is better in risk and utility."""
 
@@ -53,8 +53,9 @@ class Place:
         made["utility"] = {name: self.values[name].to_dict() for name in utilities if name in self.values}
         if self.without:
             made["not_applicable"] = dict(self.without)
-        if self.claims is not None:
-            made["claims"] = list(self.claims)
+        if self.found is not None:
+            made["found"] = [each["share"] for each in self.found]
+            made["certain"] = [each["certain"] for each in self.found]
         return made
 
 
@@ -192,15 +193,13 @@ class Comparison:
         said = [f"Take {_named(best)}: {self._why(best, by)}."]
         if best.passed_through:
             said.append(f"It leaves as they are: {listing(best.passed_through, most=10)}.")
-        if best.place.claims is not None:
-            most = max(best.place.claims)
-            if most == 0:
-                said.append("An intruder who knows every original record can claim no link against it.")
-            else:
-                said.append(
-                    f"It does not withstand an intruder who knows every original record: up to {most} of "
-                    f"{self.complete} links can be claimed."
-                )
+        if best.place.found is not None:
+            most = max(each["share"] for each in best.place.found)
+            sure = ", some with certainty" if any(each["certain"] for each in best.place.found) else ""
+            said.append(
+                f"Somebody who knows every original record and all that is published finds up to {100 * most:.3g} % of "
+                f"the people in it{sure}."
+            )
         others = [one for one in self.order if one.rank is not None and one is not best]
         if others:
             said.append(self._gain(best, others[0], by))
@@ -234,7 +233,7 @@ class Comparison:
             "level": "permutation level",
         }
         named, attained = names.get(what, what), best.attained
-        if attained is None or what == "claims" or abs(attained - value) <= 0.02 * abs(value):
+        if attained is None or what == "found" or abs(attained - value) <= 0.02 * abs(value):
             return f"{named} {number(value)}"
         return f"{named} {number(attained)} ({number(value)} was asked for)"
 

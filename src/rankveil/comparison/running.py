@@ -15,10 +15,12 @@ from rankveil.comparison.search import Found, Point, Search
 from rankveil.comparison.study import Result, Study, Task, measure
 from rankveil.errors import FileError, ParameterError
 from rankveil.execute import Pool
+from rankveil.files import user_key
 from rankveil.files.atomic import said_of
 from rankveil.files.atomic_journal import remove
+from rankveil.files.user_key import is_sealed, seal
 
-JOURNAL_SCHEMA = "rankveil/compare-state/1"
+JOURNAL_SCHEMA = "rankveil/compare-state/2"
 _KEPT = "written, where finished work of the comparison is kept"
 
 Progress = Callable[[int, int], None]
@@ -27,7 +29,8 @@ Progress = Callable[[int, int], None]
 class Journal:
     """Results of finished tasks, in memory and (with a path) line by line in a file that only its owner can read.
 
-    A run that was stopped in the middle of a line loses that line and nothing else.
+    A run that was stopped in the middle of a line loses that line and nothing else. The file may lie in a folder that
+    came from somebody else, so it and each of its lines are sealed with the user's key, and others are not taken up.
     """
 
     def __init__(self, path: Path | None, *, of: str, resume: bool) -> None:
@@ -56,14 +59,22 @@ class Journal:
             try:
                 entry = json.loads(line)
                 if number == 0:
+                    if not is_sealed("compare-state", str(entry.get("of")).encode(), entry.get("seal")):
+                        raise ParameterError(
+                            f"{path}: is not sealed with your key ({user_key.place() or 'there is none'}), so "
+                            "somebody else may have written it; delete it, or leave out --resume"
+                        )
                     if entry.get("schema") != JOURNAL_SCHEMA or entry.get("of") != self._of:
                         raise ParameterError(
                             f"{path}: is the state of another comparison (other data, columns, seed or settings); "
                             "delete it, or leave out --resume"
                         )
                     continue
+                sealed = entry.pop("seal")
+                if not is_sealed("compare-result", self._bound(entry), sealed):
+                    break
                 self.results[entry["key"]] = Result(entry["values"], entry["without"], entry["error"], entry["notes"])
-            except (ValueError, KeyError, AttributeError):
+            except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
                 break
 
     def add(self, key: str, result: Result) -> None:
@@ -74,8 +85,16 @@ class Journal:
         if self._file is None:
             return
         with said_of(str(self.path), deed=_KEPT):
-            self._file.write(json.dumps({"key": key, **result.to_dict()}) + "\n")
+            self._file.write(self._line(key, result))
             self._file.flush()
+
+    def _line(self, key: str, result: Result) -> str:
+        entry = {"key": key, **result.to_dict()}
+        return json.dumps({**entry, "seal": seal("compare-result", self._bound(entry))}) + "\n"
+
+    def _bound(self, entry: dict[str, Any]) -> bytes:
+        """What is sealed: a result in the comparison that this is."""
+        return f"{self._of} {json.dumps(entry, sort_keys=True)}".encode()
 
     def _open(self) -> None:
         """Begin the file anew with what is known: the end of an old one may be half a line."""
@@ -83,11 +102,13 @@ class Journal:
         beside = self.path.with_name(self.path.name + ".new")
         try:
             with said_of(str(self.path), deed=_KEPT):
-                handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+                remove(str(beside))  # left by a killed program, or a link
+                handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
                 self._file = os.fdopen(handle, "w", encoding="utf-8")
-                self._file.write(json.dumps({"schema": JOURNAL_SCHEMA, "of": self._of}) + "\n")
+                sealed = seal("compare-state", self._of.encode())
+                self._file.write(json.dumps({"schema": JOURNAL_SCHEMA, "of": self._of, "seal": sealed}) + "\n")
                 for key, result in self.results.items():
-                    self._file.write(json.dumps({"key": key, **result.to_dict()}) + "\n")
+                    self._file.write(self._line(key, result))
                 self._file.flush()
                 os.replace(beside, self.path)
         except BaseException:

@@ -160,13 +160,13 @@ def _toward_the_ends(points: dict[float, Point], scale: Scale, target: float) ->
             known, failed = (middle, failed) if middle in points else (known, middle)
 
 
-def for_least(scale: Scale) -> Search:
-    """The weakest strength whose value is 0 and which no stronger one tried contradicts: a count that must vanish."""
+def for_least(scale: Scale, *, most: float = 0.0) -> Search:
+    """The weakest strength whose value is at most so large and which no stronger one tried contradicts."""
     points: dict[float, Point] = {}
     yield from _evaluate(points, [scale.weak, scale.start, scale.strong])
     while len(points) < _MOST:
         order = _in_order(points, scale)
-        first = next((i for i in range(len(order)) if all(point.value == 0 for point in order[i:])), None)
+        first = next((i for i in range(len(order)) if all(point.value <= most for point in order[i:])), None)
         if first is None or first == 0 or not scale.apart(order[first - 1].strength, order[first].strength):
             break
         if not scale.whole and abs(scale.place(order[first - 1].strength) - scale.place(order[first].strength)) < 0.02:
@@ -176,7 +176,7 @@ def for_least(scale: Scale) -> Search:
         if len(points) == tried:
             break
     order = _in_order(points, scale)
-    least = next((point for i, point in enumerate(order) if all(other.value == 0 for other in order[i:])), None)
+    least = next((point for i, point in enumerate(order) if all(other.value <= most for other in order[i:])), None)
     best = least or (min(order, key=lambda point: point.value) if order else None)
     return Found(best, least is not None, tuple(sorted(order, key=lambda point: point.strength)))
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -15,16 +16,16 @@ from rankveil.catalogue import Array
 from rankveil.categories import Categories
 from rankveil.errors import NotApplicableError, RankveilError, TableError
 from rankveil.execute import one_core_algebra
+from rankveil.intruder.finding import Finding, find_people
 from rankveil.matching import Known, known_of, masked_places, matrix
 from rankveil.measuring import Measuring, Settings
 from rankveil.pairs import Mapping_, Pair, Rows
-from rankveil.people.intruder import attack_pair
 from rankveil.plans import Plan
 from rankveil.seeds import Seed
 from rankveil.table import Table
 
-CLAIMS = "claims"
-"""Asked for beside measures: how many links the intruder can claim."""
+FOUND = "found"
+"""Asked for beside measures: the share of people found, and how many with certainty."""
 LEVELS = "levels"
 """Asked for beside measures: the permutation level of each attribute."""
 
@@ -72,10 +73,9 @@ class Study:
         seed: Seed,
         settings: Settings | None = None,
         target: str | None = None,
-        draws: int = 10_000,
     ) -> None:
         self.table, self.names, self.seed = table, tuple(names), seed
-        self.settings, self.target, self.draws = settings or {}, target, draws
+        self.settings, self.target = settings or {}, target
         x = matrix(table, self.names, what="original")
         rows = np.arange(len(table))
         categories = [table.categories(name) if table.labels(name) else None for name in self.names]
@@ -97,6 +97,34 @@ class Study:
         """The original beside one of its maskings, records in the order of the original."""
         applied = masking.apply(self.table, plan, seed=self.seed, replicate=replicate)
         return self.beside(applied, mapping=_mapping(plan))
+
+    @cached_property
+    def identifiers(self) -> tuple[str, ...]:
+        """Columns that name a person, which no release should have; none that is compared."""
+        named = (column.name for column in self.table.columns.values() if column.role == "identifier")
+        return tuple(name for name in named if name not in self.names)
+
+    def attacked(self, plan: Plan, replicate: int) -> Finding:
+        """What somebody who uses everything finds in one of the maskings, in all columns but identifiers."""
+        applied = masking.apply(self.table, plan, seed=self.seed, replicate=replicate)
+        frame, _ = self.table.replaced(
+            applied.values,
+            order=applied.order,
+            labels=applied.labels,
+            dropped=applied.dropped,
+            weights=applied.weights,
+        )
+        kept = self.table.schema.only(name for name in self.table.names if name not in applied.dropped)
+        origin = np.arange(len(self.table)) if applied.order is None else applied.order
+        return find_people(
+            self.table,
+            Table(frame, schema=kept, decimal=self.table.decimal),
+            manifest=plan,
+            truth=origin.astype(np.int64),
+            columns=[name for name in self.table.names if name not in {*applied.dropped, *self.identifiers}],
+            seed=self.seed,
+            calibrate=False,
+        )
 
     def beside(self, applied: masking.Applied, *, mapping: Mapping_ = "rows") -> Pair:
         """The original beside what a plan made of it."""
@@ -125,22 +153,24 @@ class Study:
             both = self.pair(task.plan, task.replicate)
         except RankveilError as error:
             return Result({}, error=str(error))
-        measuring = Measuring(both, settings=self.settings, target=self.target)
+        intruder = cache(lambda: self.attacked(task.plan, task.replicate))
+        measuring = Measuring(both, settings=self.settings, target=self.target, intruder=intruder)
         values: dict[str, Any] = {}
         without: dict[str, str] = {}
         notes: dict[str, list[str]] = {}
         for name in task.asked:
             try:
-                if name == CLAIMS:
-                    values[name] = attack_pair(both, draws=self.draws).claims
+                if name == FOUND:
+                    found = intruder()
+                    values[name] = {"share": found.share, "certain": int(found.certain.sum())}
                 elif name == LEVELS:
                     level = measuring.value("permutation_level").details["per_attribute"]
                     values[name] = {column: float(each) for column, each in level.items()}
                 else:
-                    found = measuring.value(name)
-                    values[name] = found.value
-                    if found.notes:
-                        notes[name] = list(found.notes)
+                    measured = measuring.value(name)
+                    values[name] = measured.value
+                    if measured.notes:
+                        notes[name] = list(measured.notes)
             except NotApplicableError as why:
                 without[name] = str(why)
         return Result(values, without, notes=notes)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from rankveil.errors import FileError, FormatError, listing
 from rankveil.files import atomic_journal, registry
-from rankveil.files.atomic import Staged, mode_under_umask, said_of
-from rankveil.files.databases import companion, is_address, parse, shown
+from rankveil.files.atomic import Staged, mode_under_umask, refuse_link, said_of
+from rankveil.files.databases import companion, is_address, parse, shown, whole_address
 from rankveil.files.dialect import Dialect, Loaded
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ __all__ = [
     "Staged",
     "add_table",
     "bring_back",
+    "check_finished",
     "check_names",
     "check_writable",
     "companion",
@@ -56,7 +57,7 @@ def load(
     """
     name = os.fspath(path)
     format = registry.reader(name)
-    settle(name)
+    check_finished(name)
     told = shown(name)
     try:
         with said_of(told, deed="read"):
@@ -111,16 +112,19 @@ def save(data: pa.Table, path: PathLike, *, dialect: Dialect | None = None) -> t
         return add_table(staged, data, path, dialect=dialect)
 
 
-def check_writable(path: PathLike, *, table: bool = True) -> None:
-    """Fail now, before any work, when `path` could not be written; `table=False` allows any ending."""
+def check_writable(path: PathLike, *, table: bool = True) -> tuple[str, ...]:
+    """Fail now, before any work, when `path` could not be written; `table=False` allows any ending.
+
+    What killed programs of this user left in its folder is finished or undone; notes on what was left alone come back.
+    """
     name = os.fspath(path)
-    settle(name)
+    notes = settle(name)
     if table:
         registry.writer(name)
     database = registry.database(name)
     if database is None:
         _check_file(name, name)
-        return
+        return notes
     told = shown(name)
     if not table:
         raise FileError(f"{told}: is a table of a database; give the name of a file")
@@ -128,25 +132,52 @@ def check_writable(path: PathLike, *, table: bool = True) -> None:
     if address.file:
         _check_file(address.file, told)
     database.check_writable(name)
+    return notes
 
 
-def settle(path: PathLike) -> None:
-    """Bring files to an end, new or old, that a killed program was writing in the folder of `path`."""
+def settle(path: PathLike) -> tuple[str, ...]:
+    """Bring files to an end, new or old, that a killed program was writing in the folder of `path`, a file to write.
+
+    A table that was written with them is asked for only when `path` is that table: no file names a server or a
+    database that is opened. Notes on what was left alone come back.
+    """
     name = os.fspath(path)
-    folder = os.path.dirname(os.path.realpath(companion(name)))
+    folder = _folder_of(name)
 
     def landed(question: atomic_journal.Question) -> bool | None:
         if "folder" in question:
-            return _folder_landed(question)
-        told = question["table"]
-        address = name if shown(name) == told else told  # the one that was given may have a password
-        database = registry.database(address)
+            return _folder_landed(question, folder)
+        database = registry.database(name)
+        if database is None or whole_address(name) != question["table"]:
+            return None
         try:
-            return None if database is None else database.landed(address, question["state"])
+            return database.landed(name, question["state"])
         except FileError:
             return None
 
-    atomic_journal.settle(folder, landed)
+    return atomic_journal.settle(folder, landed)
+
+
+def check_finished(path: PathLike) -> None:
+    """Refuse to read what a killed program of this user had not finished; nothing is changed."""
+    name = os.fspath(path)
+    folder = _folder_of(name)
+    database = registry.database(name)
+    for names, question in atomic_journal.unfinished(folder):
+        if database is None:
+            pending = os.path.basename(os.path.realpath(registry.sheet_of(name)[0])) in names
+        else:
+            pending = question is not None and question.get("table") == whole_address(name)
+        if pending:
+            raise FileError(
+                f"{shown(name)}: a program was stopped while it was writing this together with other files; run the "
+                "same command again, which finishes or replaces them"
+            )
+
+
+def _folder_of(name: str) -> str:
+    """The folder of a file, or of what lies beside a table."""
+    return os.path.dirname(os.path.realpath(companion(name)))
 
 
 def bring_back(target: PathLike, kept: PathLike) -> None:
@@ -156,25 +187,32 @@ def bring_back(target: PathLike, kept: PathLike) -> None:
     if not os.path.lexists(target):
         with said_of(os.fspath(target)):
             os.rename(kept, target)
-    elif os.path.isdir(kept):
+    elif os.path.isdir(kept) and not os.path.islink(kept):
         shutil.rmtree(kept, ignore_errors=True)
     else:
         atomic_journal.remove(os.fspath(kept))
 
 
-def _folder_landed(question: atomic_journal.Question) -> bool | None:
-    """Whether a folder has its name that was written with files; one that it was to replace is there again if not."""
-    if is_address(question["folder"]):
+def _folder_landed(question: atomic_journal.Question, here: str) -> bool | None:
+    """Whether a folder has its name that was written with files; one that it was to replace is there again if not.
+
+    A folder that lies elsewhere than the files that are settled is only looked at.
+    """
+    target, kept = question["folder"], question.get("kept", "")
+    above = os.path.dirname(target)
+    if is_address(target) or not os.path.isdir(above):
         return None
-    landed = not os.path.lexists(question.get("staging", "")) and os.path.lexists(question["folder"])
+    landed = not os.path.lexists(question.get("staging", "")) and os.path.lexists(target)
     try:
-        bring_back(question["folder"], question.get("kept", ""))
+        if os.path.realpath(above) == here and os.path.dirname(kept) == above:
+            bring_back(target, kept)
     except FileError:
         return None
     return landed
 
 
 def _check_file(name: str, told: str) -> None:
+    refuse_link(name, told)
     target = os.path.realpath(name)
     folder = os.path.dirname(target)
     with said_of(told):

@@ -57,7 +57,7 @@ class Staged:
     ends well they get their modes and names in the order of adding; when it ends with an error they are
     removed, and files that stood there before are as they were. What `join` prepared is committed last, since it can
     still fail then, and the renaming of files can be undone. What a program leaves that is killed meanwhile is brought
-    to one of these two ends by the next that reads or writes there.
+    to one of these two ends by the next that writes there. No file is written through a symbolic link.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -99,10 +99,11 @@ class Staged:
     def add(self, path: str | os.PathLike[str], write: Callable[[BinaryIO], object], *, mode: int = 0o644) -> None:
         """Write one more file; its mode is lessened by the umask, but 0600 is kept as it is."""
         given = os.fspath(path)
-        target = os.path.realpath(given)  # a link stays, and what it points to is replaced
+        refuse_link(given)
+        folder = os.path.realpath(os.path.dirname(given))
+        target = os.path.join(folder, os.path.basename(given))
         if any(file.target == target for file in self._waiting):
             raise FileError(f"{given}: two outputs would have this name; give one of them another")
-        folder = os.path.dirname(target)
         with said_of(given):
             allowed = mode if mode == PRIVATE else mode_under_umask(folder, mode)
             temporary = self._journal.temporary(folder)
@@ -194,6 +195,12 @@ def said_of(path: str, *, deed: str = "written") -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or str(error).partition("\n")[0] or type(error).__name__
         raise FileError(f"{path}: cannot be {deed}: {reason[0].lower()}{reason[1:]}") from error
+
+
+def refuse_link(path: str, told: str | None = None) -> None:
+    """Refuse to write through a symbolic link: one that came with a folder may lead anywhere."""
+    if os.path.islink(path):
+        raise FileError(f"{told or path}: is a symbolic link to {os.path.realpath(path)}; give that name itself")
 
 
 def mode_under_umask(folder: str, mode: int) -> int:

@@ -101,9 +101,7 @@ class FileReplacement(ABC):
             self._fresh = not os.path.exists(self._address.file)  # from before: Ctrl-C strikes as soon as it is made
             self._connection = self._connect()
             self._fill()
-            table = self._address.shown.partition("?")[2]
-            where = quote(os.path.abspath(self._address.file))  # whoever asks may be in another folder
-            self.question = {"table": f"{self._address.scheme}:///{where}?{table}", "state": self._state()}
+            self.question = {"table": whole_address(self._address.shown), "state": self._state()}
 
     def commit(self) -> None:
         """Make it last."""
@@ -189,6 +187,14 @@ def shown(path: str | os.PathLike[str]) -> str:
     user = "" if parts["user"] is None else f"{parts['user']}{':***' if parts['password'] else ''}@"
     database = "" if parts["database"] is None else f"/{parts['database']}"
     return f"{scheme}://{user}{parts['hosts']}{database}{query}"
+
+
+def whole_address(path: str) -> str:
+    """The address of a table without its password and with the whole path of its file: the same from every folder."""
+    address = parse(path)
+    if not address.file:
+        return address.shown
+    return f"{address.scheme}:///{quote(os.path.realpath(address.file))}?{address.shown.partition('?')[2]}"
 
 
 def parse(url: str) -> Address:

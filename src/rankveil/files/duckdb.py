@@ -1,6 +1,7 @@
 """DuckDB: a table of a database file, read as Arrow batches and replaced in one transaction.
 
-No extension is ever fetched or loaded.
+The database is data, not a program: a view of it may name files, addresses, other databases or extensions, and none of
+these is ever opened, fetched or loaded.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rankveil.errors import FileError, FormatError, listing
-from rankveil.files import databases
+from rankveil.files import databases, limits
 from rankveil.files.databases import Address, quoted
 from rankveil.files.dialect import Loaded
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 ENDINGS = ("duckdb://",)
 
 _CONFIG: dict[str, Any] = {
+    "enable_external_access": "false",  # no file but the database itself, no address, no ATTACH, no COPY
+    "allow_persistent_secrets": "false",  # those of the user are not for whoever made the database
+    "allow_community_extensions": "false",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "python_enable_replacements": "false",  # a name in SQL is never a variable of this program
@@ -51,13 +55,16 @@ def load(path: str, *, separator: str | None = None, decimal: str | None = None,
 
     address = databases.parse(path)
     with _said_of(address, deed="read"), closing(_connect(address, write=False)) as connection:
-        connection.execute("SET TimeZone = 'UTC'")
         schema, name = _find(connection, address)
         table = _sql_name(connection, schema, name)
         kinds = {row[0]: str(row[1]) for row in connection.execute(f"DESCRIBE {table}").fetchall()}
         columns = ", ".join(_selected(column, kind) for column, kind in kinds.items())
         batches = _reader(connection.sql(f"SELECT {columns} FROM {table}"))
-        data = pa.Table.from_batches(batches, schema=batches.schema)
+        intake, taken = limits.Intake(address.shown), []
+        for batch in batches:
+            intake.add(batch.nbytes)
+            taken.append(batch)
+        data = pa.Table.from_batches(taken, schema=batches.schema)
     notes = [databases.no_order(address)]
     notes += databases.as_text_note(address, (f"{name} ({kind})" for name, kind in kinds.items() if _as_text(kind)))
     for place, (column, kind) in enumerate(kinds.items()):
@@ -157,6 +164,10 @@ def _connect(address: Address, *, write: bool) -> duckdb.DuckDBPyConnection:
     made: duckdb.DuckDBPyConnection = library.connect(
         os.path.abspath(address.file), read_only=not write, config=dict(_CONFIG)
     )
+    # what connections of this program to one file share is set by the first of them
+    if not made.execute("SELECT current_setting('lock_configuration')").fetchall()[0][0]:
+        made.execute("SET GLOBAL TimeZone = 'UTC'")
+        made.execute("SET GLOBAL lock_configuration = true")
     return made
 
 
@@ -308,6 +319,16 @@ def _said_of(address: Address, *, deed: str) -> Iterator[None]:
         raise
 
 
+def _reaches_out(address: Address, text: str) -> FileError:
+    """The error for a view that reads more than the tables of its own database, in DuckDB's words."""
+    reason = text.partition("Error: ")[2] or text
+    return FileError(
+        f"{address.shown}: the view {address.table} reads something outside the tables of its database, which is not "
+        f"opened ({reason[:1].lower()}{reason[1:]}); if you trust the view, export it to a table first, in DuckDB: "
+        "CREATE TABLE name AS FROM view"
+    )
+
+
 def _told(address: Address, error: Exception, deed: str) -> FileError:
     text, kind = str(error).partition("\n")[0], type(error).__name__
     if "not a valid DuckDB database" in text:
@@ -316,10 +337,16 @@ def _told(address: Address, error: Exception, deed: str) -> FileError:
         return FileError(f"{address.shown}: is locked by another program; close it there first")
     if "different configuration" in text:
         return FileError(f"{address.shown}: is open elsewhere in this program; close it there first")
+    if "disabled by configuration" in text or (deed == "read" and kind in ("BinderException", "CatalogException")):
+        return _reaches_out(address, text)
     if "read-only" in text:
         return FileError(f"{address.shown}: is write-protected; give another name or allow writing")
     if unwritten := _NOT_WRITTEN.search(text):  # a full disk, told of the file itself or of the commit
         return FileError(f"{address.shown}: cannot be {deed}: {unwritten[1][:1].lower()}{unwritten[1][1:]}")
+    if kind == "PermissionException" and "disabled by configuration" in text:
+        return FileError(
+            f"{address.shown}: cannot be {deed}: it is a view that reads other files; read those, or make a table of it"
+        )
     if kind in ("IOException", "CatalogException", "DependencyException", "PermissionException"):
         reason = text.partition("Error: ")[2] or text
         return FileError(f"{address.shown}: cannot be {deed}: {reason[:1].lower()}{reason[1:]}")

@@ -157,7 +157,7 @@ def _workbook(path: str, file: BinaryIO, *, formulas: bool = False) -> Iterator[
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # on styles and the like, which are not read
-            book = openpyxl.load_workbook(file, read_only=True, data_only=not formulas)
+            book = openpyxl.load_workbook(file, read_only=True, keep_links=False, data_only=not formulas)
             yield book
     except (RankveilError, MemoryError):
         raise

@@ -37,6 +37,8 @@ def load(path: str, *, separator: str | None = None, decimal: str | None = None,
                 table = pa.ipc.open_stream(file).read_all()
             table.validate(full=True)  # a damaged file may otherwise crash whoever uses it
             _ = table.column_names  # which must be text
+        except MemoryError:  # which pyarrow has one of its own kind of
+            raise
         except (pa.ArrowException, OSError, UnicodeDecodeError, struct.error) as error:
             raise FormatError(f"{path}: is no Feather or Arrow file, or is damaged or cut short") from error
     return Loaded(table)

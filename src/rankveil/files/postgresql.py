@@ -2,6 +2,9 @@
 
 The rows go as text between the server and Arrow, which writes and parses it a column at a time. Passwords may be in
 the address, in PGPASSWORD, in a .pgpass or in a service file: the server's own library reads them.
+
+A view and its functions run on the server, with the rights of the user who reads it. Reading is done in a READ ONLY
+transaction; what the user may read on the server, a view may read too.
 """
 
 from __future__ import annotations
@@ -148,7 +151,7 @@ class Replacement:
             for setting in (*_WRITING, f"SET LOCAL lock_timeout = '{LOCK_WAIT}s'"):
                 connection.execute(sql.SQL(setting))
             self._number = connection.execute("SELECT txid_current()").fetchall()[0][0]
-            self.question = {"table": self._address.shown, "state": str(self._number)}
+            self.question = {"table": databases.whole_address(self._address.shown), "state": str(self._number)}
             self._fill(connection, self._made(connection, kinds))
 
     def commit(self) -> None:
@@ -228,6 +231,7 @@ class Replacement:
 def _came_of(address: Address, number: int) -> str | None:
     """`committed`, `aborted`, or None when the server cannot tell; asked for as long as it is not decided."""
     with suppress(Exception), closing(_connect(address)) as connection:
+        connection.read_only = True
         for _ in range(20):
             state = connection.execute("SELECT txid_status(%s)", [number]).fetchall()[0][0]
             if state != "in progress":
@@ -273,7 +277,8 @@ def _find(connection: psycopg.Connection[Any], address: Address) -> tuple[int, s
     if found is None:
         rows = connection.execute(
             "SELECT CASE WHEN n.nspname = ANY (current_schemas(false)) THEN c.relname "
-            "ELSE n.nspname || '.' || c.relname END FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+            "ELSE pg_catalog.concat(n.nspname, '.', c.relname) END "
+            "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
             "WHERE c.relkind IN ('r', 'v', 'm', 'f', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema') "
             "AND n.nspname NOT LIKE 'pg\\_%'"
         ).fetchall()
@@ -284,8 +289,10 @@ def _find(connection: psycopg.Connection[Any], address: Address) -> tuple[int, s
 
 
 def _lookup(connection: psycopg.Connection[Any], address: Address) -> tuple[int, str] | None:
-    # format('%I') puts a name in quotes where SQL needs them; to_regclass goes along the search path
-    name = "format('%%I.%%I', %(schema)s::text, %(name)s::text)" if address.schema else "format('%%I', %(name)s::text)"
+    # format('%I') puts a name in quotes where SQL needs them; to_regclass goes along the search path.
+    # Without its schema, a function of somebody else that fits the arguments better would be called in its place.
+    words = "'%%I.%%I', %(schema)s::text, %(name)s::text" if address.schema else "'%%I', %(name)s::text"
+    name = f"pg_catalog.format({words})"
     row = connection.execute(
         f"SELECT oid::bigint, relkind::text FROM pg_class WHERE oid = to_regclass({name})",
         {"schema": address.schema, "name": address.name},
@@ -362,6 +369,7 @@ def _same_columns(connection: psycopg.Connection[Any], oid: int, kinds: dict[str
 def _sources(address: Address) -> set[tuple[int, int, int]]:
     """Every table that reading this one reads, as numbers of the server, the database and the table."""
     with _said_of(address, deed="read"), closing(_connect(address)) as connection:
+        connection.read_only = True
         found = _lookup(connection, address)
         if found is None:
             return set()

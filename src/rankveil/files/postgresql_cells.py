@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankveil.errors import FormatError
-from rankveil.files import databases
+from rankveil.files import databases, limits
 from rankveil.files.databases import Address
 
 if TYPE_CHECKING:
@@ -71,8 +71,9 @@ class Reading:
             false_values=["f"],
         )
         parse = pacsv.ParseOptions(newlines_in_values=bool(self.quoted), ignore_empty_lines=False)
-        parts = [schema.empty_table()]
+        parts, intake = [schema.empty_table()], limits.Intake(address.shown)
         for block in _blocks(copy):
+            intake.add(len(block))
             read = pacsv.ReadOptions(column_names=schema.names, block_size=len(block) + 1)
             try:
                 parts.append(

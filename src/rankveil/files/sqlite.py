@@ -2,6 +2,9 @@
 
 SQLite holds whole numbers, floating ones, text and bytes. Dates, times, truth values and decimals are those of a
 column that was declared as such, and text or numbers where a cell does not fit.
+
+The database is data, not a program: its views, triggers and expressions may not load, attach or change anything, and
+virtual tables, whose rows come from a module of SQLite, are not read.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from rankveil.errors import FileError, FormatError
-from rankveil.files import databases
+from rankveil.files import databases, limits
 from rankveil.files.databases import Address, quoted
 from rankveil.files.dialect import Loaded
 
@@ -29,11 +32,28 @@ WAIT = 5.0
 JOURNAL = "-journal"
 """Behind the name of a database: what SQLite needs to undo a change that was not ended."""
 
+_SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
+"""What a journal ends with that names a file which SQLite deletes when it has undone the change."""
+
 _FETCHED = 2048
 """Rows taken at once; more of them take longer each."""
 
 EXACT_DIGITS = 15
 """A floating-point number keeps so many decimal digits, so decimals with more are stored as text."""
+
+_CAREFUL = (
+    "PRAGMA trusted_schema = OFF",  # functions and virtual tables with effects are not for views and expressions
+    "PRAGMA cell_size_check = ON",
+    "PRAGMA mmap_size = 0",
+)
+"""What SQLite recommends for database files of others."""
+
+_EXPORT = "if you trust it, export it to a table first, in sqlite3: CREATE TABLE name AS SELECT * FROM view"
+
+_READING = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE)
+_PRAGMAS = ("table_info", "schema_version")
+_BARRED = (sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_CREATE_VTABLE, sqlite3.SQLITE_DROP_VTABLE)
+_BARRED_FUNCTIONS = ("load_extension", "fts3_tokenizer")
 
 _DECIMAL = re.compile(r"(?:DECIMAL|NUMERIC|DECIMAL_TEXT)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
 
@@ -45,15 +65,18 @@ def load(path: str, *, separator: str | None = None, decimal: str | None = None,
     address = _address(path)
     with _said_of(address, deed="read"), closing(_connect(address, write=False)) as connection:
         name = _find(connection, address)
+        _refuse_virtual(address, _tables(connection)[name], deed="read")
         declared = {column: kind for _, column, kind, *_ in connection.execute(f"PRAGMA table_info({quoted(name)})")}
         rowid = _rowid(connection, name, declared)
         order = f" ORDER BY {rowid}" if rowid else ""
         rows = connection.execute(f"SELECT * FROM {quoted(name)}{order}")
         names = [each[0] for each in rows.description]
         chunks: list[list[pa.Array]] = [[] for _ in names]
+        intake = limits.Intake(address.shown)
         while batch := rows.fetchmany(_FETCHED):
             for column, made, values in zip(names, chunks, zip(*batch, strict=True), strict=True):
                 made.append(_array(column, values))
+                intake.add(made[-1].nbytes)
     notes = [f"{address.shown}: read in the order of its {rowid}" if rowid else databases.no_order(address)]
     columns = []
     for column, made in zip(names, chunks, strict=True):
@@ -86,16 +109,17 @@ def same_table(a: str, b: str) -> bool:
         return False
     if not os.path.exists(first.file):
         return databases.folded(first.name) == databases.folded(second.name)
-    with _said_of(first, deed="read"), closing(_connect(first, write=False)) as connection:
+    # one of them is to be written: what a killed program began in the file may be undone
+    with _said_of(first, deed="read"), closing(_connect(first, write=True)) as connection:
         return bool(_sources(connection, first) & _sources(connection, second))
 
 
 def landed(path: str, state: str) -> bool:
-    """Whether a transaction was committed that had brought the database to this state."""
+    """Whether a transaction was committed that had brought the database, which is to be written, to this state."""
     address = _address(path)
     if not os.path.exists(address.file):
         return False
-    with _said_of(address, deed="read"), closing(_connect(address, write=False)) as connection:
+    with _said_of(address, deed="read"), closing(_connect(address, write=True)) as connection:
         return int(_version(connection)) >= int(state)
 
 
@@ -151,12 +175,46 @@ def _address(path: str) -> Address:
 def _connect(address: Address, *, write: bool) -> sqlite3.Connection:
     if not write and not os.path.exists(address.file):
         raise FileError(f"{address.shown}: there is no such file")
-    # a journal may be of a program that was killed; to undo what that began one must be able to write
-    undoing = os.path.exists(os.path.realpath(address.file) + JOURNAL)
-    mode = "rwc" if write and not os.path.exists(address.file) else "rw" if write or undoing else "ro"
+    # reading never writes: what a killed program began is undone only by one that writes to the database
+    if write:
+        _refuse_super_journal(address)
+    mode = "rwc" if write and not os.path.exists(address.file) else "rw" if write else "ro"
     # isolation_level None: transactions begin and end where this module says so
     uri = f"file:{quote(os.path.abspath(address.file))}?mode={mode}"
-    return sqlite3.connect(uri, uri=True, timeout=WAIT, isolation_level=None)
+    made = sqlite3.connect(uri, uri=True, timeout=WAIT, isolation_level=None)
+    for setting in _CAREFUL:
+        made.execute(setting)
+    made.set_authorizer(_allowed_to_write if write else _allowed_to_read)
+    return made
+
+
+def _allowed_to_write(deed: int, first: str | None, second: str | None, *rest: str | None) -> int:
+    """What SQLite may do while a table is written, whatever asks for it."""
+    barred = deed in _BARRED or (deed == sqlite3.SQLITE_FUNCTION and second in _BARRED_FUNCTIONS)
+    return sqlite3.SQLITE_DENY if barred else sqlite3.SQLITE_OK
+
+
+def _allowed_to_read(deed: int, first: str | None, second: str | None, *rest: str | None) -> int:
+    """What SQLite may do while a table is read."""
+    if deed in _READING or (deed == sqlite3.SQLITE_PRAGMA and first in _PRAGMAS):
+        return sqlite3.SQLITE_OK
+    function = deed == sqlite3.SQLITE_FUNCTION and second not in _BARRED_FUNCTIONS
+    return sqlite3.SQLITE_OK if function else sqlite3.SQLITE_DENY
+
+
+def _refuse_super_journal(address: Address) -> None:
+    """An error where SQLite, undoing what a killed program began, would delete another file."""
+    try:
+        with open(os.path.realpath(address.file) + JOURNAL, "rb") as journal:
+            journal.seek(-min(len(_SUPER_JOURNAL), journal.seek(0, os.SEEK_END)), os.SEEK_END)
+            end = journal.read()
+    except OSError:
+        return
+    if end == _SUPER_JOURNAL:
+        raise FileError(
+            f"{address.shown}: a program was stopped in the middle of changing it together with other databases; if "
+            "you trust the files beside it, open it with sqlite3 once, which undoes that"
+        )
 
 
 def _find(connection: sqlite3.Connection, address: Address) -> str:
@@ -169,8 +227,18 @@ def _find(connection: sqlite3.Connection, address: Address) -> str:
 
 
 def _tables(connection: sqlite3.Connection) -> dict[str, str]:
-    wanted = "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%'"
+    """Every table and view of the file, and which it is; a virtual table has no page of its own."""
+    kind = "CASE WHEN type = 'table' AND rootpage = 0 THEN 'virtual' ELSE type END"
+    wanted = f"SELECT name, {kind} FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%'"
     return dict(connection.execute(wanted + " ESCAPE '\\'"))
+
+
+def _refuse_virtual(address: Address, kind: str, *, deed: str) -> None:
+    if kind == "virtual":
+        raise FileError(
+            f"{address.shown}: {address.table} is a virtual table, whose rows come from a module of SQLite and not "
+            f"from the file, so it is not {deed}; {_EXPORT if deed == 'read' else 'give another name'}"
+        )
 
 
 def _replaced(connection: sqlite3.Connection, address: Address) -> str | None:
@@ -179,6 +247,7 @@ def _replaced(connection: sqlite3.Connection, address: Address) -> str | None:
         if databases.folded(name) == databases.folded(address.name):
             if kind == "view":
                 raise FileError(f"{address.shown}: is a view and cannot be written; give the name of a table")
+            _refuse_virtual(address, kind, deed="written")
             return name
     if databases.folded(address.name).startswith("sqlite_"):
         raise FormatError(f"{address.shown}: names that begin with sqlite_ belong to SQLite; give another")
@@ -208,14 +277,14 @@ def _sources(connection: sqlite3.Connection, address: Address) -> set[str]:
     def note(deed: int, table: str | None, *rest: str | None) -> int:
         if deed == sqlite3.SQLITE_READ and table:
             read.add(databases.folded(table))
-        return sqlite3.SQLITE_OK
+        return _allowed_to_read(deed, table, *rest)
 
     if read <= {databases.folded(name) for name in _tables(connection)}:
         connection.set_authorizer(note)
         try:
             connection.execute(f"SELECT * FROM {quoted(address.name)} LIMIT 0")
         finally:
-            connection.set_authorizer(None)
+            connection.set_authorizer(_allowed_to_read)
     return read
 
 
@@ -382,14 +451,20 @@ def _told(address: Address, error: sqlite3.Error | OverflowError | UnicodeDecode
         return FormatError(f"{address.shown}: cannot be {deed}: a whole number is beyond 2^63")
     if isinstance(error, UnicodeDecodeError):  # in what the database says of its tables
         return FormatError(f"{address.shown}: is a damaged database")
-    name = getattr(error, "sqlite_errorname", "")
+    name, text = getattr(error, "sqlite_errorname", ""), str(error).partition("\n")[0]
+    if name == "SQLITE_AUTH" or text.startswith(("unsafe use of", "no such function", "no such module")):
+        return FileError(
+            f"{address.shown}: {address.table} asks for more than the cells of the database, which is not done "
+            f"({text}); {_EXPORT}"
+        )
     if name == "SQLITE_NOTADB":
         return FormatError(f"{address.shown}: is not an SQLite database, or is encrypted")
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return FileError(f"{address.shown}: is locked by another program; try again when that is done")
     if name == "SQLITE_READONLY_ROLLBACK":
         return FileError(
-            f"{address.shown}: a program was stopped in the middle of changing it; allow writing to undo that"
+            f"{address.shown}: a program was stopped in the middle of changing it; writing to it undoes that, with "
+            "rankveil or with the program that was stopped (reading changes nothing)"
         )
     if name.startswith("SQLITE_READONLY"):
         return FileError(f"{address.shown}: is write-protected; give another name or allow writing")
@@ -398,5 +473,5 @@ def _told(address: Address, error: sqlite3.Error | OverflowError | UnicodeDecode
     if "decode to UTF-8" in str(error):  # the text of this error holds the cell
         return FormatError(f"{address.shown}: cannot be {deed}: a text is not UTF-8")
     if name.startswith(("SQLITE_CANTOPEN", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_ERROR", "SQLITE_TOOBIG")):
-        return FileError(f"{address.shown}: cannot be {deed}: {str(error).partition(chr(10))[0]}")
+        return FileError(f"{address.shown}: cannot be {deed}: {text}")
     return FileError(f"{address.shown}: cannot be {deed}: SQLite refused ({name or type(error).__name__})")

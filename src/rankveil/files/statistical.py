@@ -7,6 +7,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -73,9 +74,8 @@ def parsed(path: str, *, reader: str, what: str, encoding: str | None, **options
             if cells > size * _MOST_PACKED:
                 raise _damaged(path, what)
             limits.refuse_growth(path, grown=cells * _CELL)
-            columns, said = read(
-                place, output_format="dict", disable_datetime_conversion=True, encoding=encoding, **options
-            )
+            options |= {"output_format": "dict", "disable_datetime_conversion": True, "encoding": encoding}
+            columns, said = _cells(path, partial(read, place, **options), header)
     except UserWarning as error:  # the library would rename the column
         raise FormatError(f"{path}: two columns have the same name; give each its own") from error
     except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, UnicodeDecodeError) as error:
@@ -89,6 +89,26 @@ def parsed(path: str, *, reader: str, what: str, encoding: str | None, **options
         raise _damaged(path, what) from error
     if None in said.column_names:  # a name that the library could not make sense of
         raise _damaged(path, what)
+    return columns, said
+
+
+def _cells(path: str, read: Callable[..., tuple[dict[str, Any], Any]], header: Any) -> tuple[dict[str, Any], Any]:
+    """All cells; in pieces, where texts that fill their columns would take too much: most are far shorter."""
+    rows, widths = header.number_rows or 0, header.variable_storage_width or {}
+    most = limits.allowed(os.stat(path).st_size)
+    bound = rows * sum(max(_CELL, width or 0) for width in widths.values())
+    if bound <= most:
+        return read()
+    at_once = max(1, rows * most // bound // 2)
+    columns: dict[str, Any] = {}
+    said, taken = header, 0
+    for first in range(0, rows, at_once):
+        piece, said = read(row_offset=first, row_limit=at_once)
+        for name, cells in piece.items():
+            columns.setdefault(name, []).extend(cells)
+            taken += sum(len(cell) if isinstance(cell, str) else _CELL for cell in cells)
+        if taken > most:  # how much it would be is told as if the others were alike
+            limits.refuse_growth(path, grown=taken * rows // min(rows, first + at_once))
     return columns, said
 
 

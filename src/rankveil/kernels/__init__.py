@@ -24,7 +24,7 @@ class Kernel:
     @cached_property
     def compiled(self) -> Callable[..., Any]:
         """The compiled form: the GIL released, no fast-math, cached on disk."""
-        import numba
+        from rankveil.kernels.compiler import numba
 
         made: Callable[..., Any] = numba.njit(cache=True, nogil=True)(self.plain)
         return made

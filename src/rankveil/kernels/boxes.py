@@ -22,8 +22,9 @@ from __future__ import annotations
 from collections import namedtuple
 from typing import Any
 
-import numba
 import numpy as np
+
+from rankveil.kernels.compiler import numba
 
 LEAF = 64
 FAN = 32

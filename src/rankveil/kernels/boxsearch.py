@@ -5,10 +5,10 @@ Single precision and boxes only prune; what decides is `distance`, and equal dis
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from rankveil.kernels.boxes import FAN, LEAF, PART
+from rankveil.kernels.compiler import numba
 
 STACK = 4096
 """How many nodes may wait in a search."""

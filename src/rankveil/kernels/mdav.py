@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from rankveil.kernels.boxes import FAN, LEAF, PART, build, remove, select
 from rankveil.kernels.boxsearch import STACK, distance, farthest, nearest
+from rankveil.kernels.compiler import numba
 
 _part = numba.njit(**PART)
 

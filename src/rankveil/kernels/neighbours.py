@@ -22,9 +22,9 @@ from __future__ import annotations
 import math
 from collections import namedtuple
 
-import numba
 import numpy as np
 
+from rankveil.kernels.compiler import numba
 from rankveil.kernels.lanes import (
     LANES,
     lanes_within,

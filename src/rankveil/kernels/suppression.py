@@ -19,8 +19,9 @@ from __future__ import annotations
 
 from collections import namedtuple
 
-import numba
 import numpy as np
+
+from rankveil.kernels.compiler import numba
 
 _njit = numba.njit(cache=True, nogil=True, error_model="numpy")
 

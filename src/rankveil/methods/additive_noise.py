@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import numpy as np
 
 from rankveil.catalogue import Array, Range, method
+from rankveil.likelihood import Noise
 from rankveil.rows import HERE, Rows
 from rankveil.seeds import Stream
 
@@ -48,3 +49,10 @@ def _(mean: Array, covariance: Array, parameters: Sequence[dict[str, Any]]) -> t
         else:
             corrected[j, j] = np.maximum(covariance[j, j] - given["sd"] ** 2, 0.0)
     return mean, corrected
+
+
+@additive_noise.tells_intruder
+def _(x: Array, parameters: Mapping[str, Any], **known: Any) -> Noise:
+    """The density of the noise: log p(y | x) = -(y - x)^2 / (2 s^2) - log s, s = alpha sigma or sd."""
+    sd = parameters["sd"]
+    return Noise("normal", float(parameters["alpha"] * HERE.standard_deviation(x)) if sd is None else float(sd))

@@ -9,6 +9,7 @@ import numpy as np
 from rankveil import dates
 from rankveil.catalogue import DATED, Array, Outcome, method
 from rankveil.errors import ParameterError
+from rankveil.likelihood import Recomputed
 from rankveil.rows import HERE, Rows
 
 
@@ -49,3 +50,9 @@ def clip(
 
 def _shown(limit: float | str) -> str:
     return limit if isinstance(limit, str) else f"{limit:g}"
+
+
+@clip.tells_intruder
+def _(x: Any, parameters: Any, **known: Any) -> Recomputed:
+    """He applies the step to the original himself."""
+    return Recomputed()

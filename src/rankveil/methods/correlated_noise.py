@@ -10,13 +10,14 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankveil.catalogue import EACH, Array, Range, method
+from rankveil.likelihood import JointNoise
 from rankveil.multivariate import (
     by_column,
     combined,
@@ -76,3 +77,11 @@ def _(mean: Array, covariance: Array, parameters: Sequence[dict[str, Any]]) -> t
     """Cov(x_i, x_j) = Cov(y_i, y_j) / (1 + sqrt(gamma_i gamma_j))."""
     strength = np.sqrt([given["gamma"] for given in parameters])
     return mean, covariance / (1 + np.outer(strength, strength))
+
+
+@correlated_noise.tells_intruder
+def _(x: Array, parameters: Sequence[Mapping[str, Any]], **known: Any) -> JointNoise:
+    """log p(y | x) = -(y - x)' (gamma Sigma)^-1 (y - x) / 2 on the directions in which the columns vary."""
+    table = standardised(x)
+    scale = np.sqrt([given["gamma"] for given in parameters]) * table.spread
+    return JointNoise(correlation(table.z) * np.outer(scale, scale))

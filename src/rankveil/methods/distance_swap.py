@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rankveil.catalogue import Array, Outcome, Range, method
 from rankveil.errors import ParameterError
 from rankveil.kernels.swapping import mix_pairs
+from rankveil.likelihood import Displacement
 from rankveil.ranks import ranks_within, strict_order, tie_blocks
 from rankveil.seeds import Stream
 
@@ -124,3 +125,10 @@ def _stretches(n: int, d: int, farthest: int) -> list[int] | None:
         return None
     half, more = divmod(n // 2, count)
     return [half + (k < more) for k in range(count)]
+
+
+@distance_swap.tells_intruder
+def _(x: Array, parameters: Mapping[str, Any], **known: Any) -> Displacement:
+    """Every rank moves by d records to p percent, and values change places in pairs."""
+    p = parameters["p"]
+    return Displacement(parameters["d"], x.size - 1 if p is None else ranks_within(p, n=x.size), pairs=True)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from rankveil.catalogue import Array, Outcome, method
 from rankveil.errors import ParameterError
+from rankveil.likelihood import KeptRanks
 from rankveil.moments import mean, standard_deviation
 from rankveil.ranks import strict_order
 from rankveil.seeds import Stream
@@ -205,3 +207,9 @@ def _weibull_shape(below: Array, mean_log: float, shape: float) -> float:
         if abs(shape - before) <= 1e-9 * shape:
             break
     return shape
+
+
+@distribution_distortion.tells_intruder
+def _(x: Any, parameters: Any, **known: Any) -> KeptRanks:
+    """Ranks stay: a released value tells the rank of the original."""
+    return KeptRanks()

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from rankveil import dates
 from rankveil.catalogue import DATED, EACH, Array, Outcome, Range, method
 from rankveil.errors import ParameterError
+from rankveil.likelihood import SharedNoise, Simulated
 from rankveil.methods.laplace_dp import STUDY, finite_scale, laplace, require_order, safe_laplace, sentence
 from rankveil.seeds import Stream
 
@@ -154,3 +155,18 @@ def insensitive_groups(distance: Array, k: int) -> NDArray[np.intp]:
     group = np.empty(n, dtype=np.intp)
     group[np.argsort(distance, kind="stable")] = numbered
     return group
+
+
+@dp_microaggregation.tells_intruder
+def _(x: Array, parameters: Sequence[Mapping[str, Any]], **known: Any) -> SharedNoise | Simulated:
+    """The groups follow from the original, their centres carry Laplace noise: G m (upper - lower) / (g epsilon)."""
+    given = parameters[0]
+    if any(isinstance(each[end], str) for each in parameters for end in ("lower", "upper")):
+        return Simulated("bounds are dates")
+    low, high = (np.array([float(each[end]) for each in parameters]) for end in ("lower", "upper"))
+    clamped = np.clip(x, low, high)
+    group = insensitive_groups(corner_distance(clamped, low.tolist(), high.tolist()), given["k"])
+    sizes = np.bincount(group).astype(np.float64)
+    centre = np.column_stack([np.bincount(group, weights=column) / sizes for column in clamped.T])
+    scale = sizes.size * x.shape[1] / given["epsilon"] * (high - low) / sizes[:, None]
+    return SharedNoise(group.astype(np.int64), centre, scale)

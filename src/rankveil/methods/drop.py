@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rankveil.catalogue import EVERY_KIND, method
+from rankveil.likelihood import Records
 
 
 @method(
@@ -17,3 +20,9 @@ from rankveil.catalogue import EVERY_KIND, method
 def drop(names: tuple[str, ...]) -> tuple[str, ...]:
     """The columns are left out of the release: those that were given the role identifier, or those named."""
     return names
+
+
+@drop.tells_intruder
+def _(x: Any, parameters: Any, **known: Any) -> Records:
+    """A column that is not there says nothing."""
+    return Records()

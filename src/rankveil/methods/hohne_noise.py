@@ -10,12 +10,14 @@ True
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankveil.catalogue import EACH, Array, Outcome, Range, method
+from rankveil.likelihood import SignedNoise
 from rankveil.multivariate import normal_draws
 from rankveil.rows import HERE, Rows
 from rankveil.seeds import Stream
@@ -74,3 +76,9 @@ def hohne_noise(
         [f"columns made constant by the noise, of which only the mean was restored: {lost.sum()}"] if lost.any() else []
     )
     return Outcome(np.asfortranarray(np.column_stack(made)), notes=tuple(notes))
+
+
+@hohne_noise.tells_intruder
+def _(x: Array, parameters: Sequence[Mapping[str, Any]], **known: Any) -> SignedNoise:
+    """One sign for all values of a record, then a shift and a scale that depend on all draws, but hardly on one."""
+    return SignedNoise(np.array([given["s"] for given in parameters], dtype=np.float64))

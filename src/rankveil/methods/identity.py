@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rankveil.catalogue import EVERY_KIND, Array, method
+from rankveil.likelihood import Recomputed
 
 
 @method(
@@ -23,3 +26,9 @@ def identity(x: Array) -> Array:
 def _(mean: Array, covariance: Array, parameters: object) -> tuple[Array, Array]:
     """Moments are the original's."""
     return mean, covariance
+
+
+@identity.tells_intruder
+def _(x: Any, parameters: Any, **known: Any) -> Recomputed:
+    """He applies the step to the original himself."""
+    return Recomputed()

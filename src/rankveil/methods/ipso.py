@@ -11,12 +11,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from rankveil.catalogue import Array, Outcome, method
 from rankveil.errors import ParameterError
+from rankveil.likelihood import Simulated
 from rankveil.multivariate import fitted, normal_draws, regressors, scattered, standardised, turned
 from rankveil.rows import HERE, Rows
 from rankveil.seeds import Stream
@@ -85,3 +86,9 @@ def ipso(
     if free <= m:
         notes.append(f"{n} records leave only {free} degrees of freedom for {m} columns: little of them is hidden")
     return Outcome(made, counts={"unchanged": x.shape[0] * unchanged} if unchanged.any() else {}, notes=tuple(notes))
+
+
+@ipso.tells_intruder
+def _(x: Any, parameters: Any, **known: Any) -> Simulated:
+    """A draw given the other columns: what it says about a person he learns from repeating it."""
+    return Simulated("values are drawn anew from a regression")

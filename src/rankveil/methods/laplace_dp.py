@@ -16,6 +16,7 @@ import numpy as np
 from rankveil import dates
 from rankveil.catalogue import DATED, Array, Outcome, Range, method
 from rankveil.errors import ParameterError
+from rankveil.likelihood import Noise, Simulated
 from rankveil.rows import HERE, Rows
 from rankveil.seeds import Stream
 
@@ -200,3 +201,14 @@ def mechanism(owner: str, scale: float, *, sensitivity: float, epsilon: Fraction
 
 def _grants(spent: float, epsilon: Fraction) -> bool:
     return math.isfinite(spent) and Fraction(spent) <= epsilon
+
+
+@laplace_dp.tells_intruder
+def _(x: Array, parameters: Mapping[str, Any], *, attributes: int, **known: Any) -> Noise | Simulated:
+    """log p(y | x) = -|y - clamp(x)| / s - log 2 s, s = m (upper - lower) / epsilon."""
+    if isinstance(parameters["lower"], str) or isinstance(parameters["upper"], str):
+        return Simulated("bounds are dates")
+    low, high = _bounds_of(
+        x, lower=parameters["lower"], upper=parameters["upper"], bounds=parameters["bounds"], rows=HERE
+    )
+    return Noise("laplace", attributes * (high - low) / parameters["epsilon"], lower=low, upper=high)

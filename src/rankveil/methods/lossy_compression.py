@@ -9,7 +9,7 @@ True
 from __future__ import annotations
 
 import io
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from rankveil.catalogue import Array, Outcome, Range, method
 from rankveil.errors import ParameterError
 from rankveil.execute import in_threads
+from rankveil.likelihood import Recomputed
 
 _BLOCK = 32_768
 """Rows of one picture; JPEG allows 65,500."""
@@ -80,3 +81,9 @@ def _through_jpeg(grey: NDArray[np.uint8], quality: int) -> NDArray[np.uint8]:
     # opened by its own class: Image.open would take a wide table for an attack with a huge picture
     with JpegImageFile(file) as picture:
         return np.asarray(picture)
+
+
+@lossy_compression.tells_intruder
+def _(x: Any, parameters: Any, **known: Any) -> Recomputed:
+    """He applies the step to the original himself."""
+    return Recomputed()

@@ -18,6 +18,7 @@ from rankveil.blocks import blocks_of
 from rankveil.catalogue import EVERY_KIND, Array, Outcome, Range, method
 from rankveil.categories import Categories
 from rankveil.errors import ParameterError, listing
+from rankveil.likelihood import Recomputed
 from rankveil.microaggregation import centroids, embedded, groups_in_order, groups_of_points
 from rankveil.rows import HERE, Rows, Work
 
@@ -178,3 +179,9 @@ def _(parameters: Mapping[str, Mapping[str, Any]], counts: Mapping[str, Mapping[
     if given["k"] == 1 or len(blocks(len(names), given["block"])) > 1:
         return []
     return [f"every record shares its values of {', '.join(names)} with at least {given['k'] - 1} others (k-anonymity)"]
+
+
+@mdav.tells_intruder
+def _(x: Any, parameters: Any, **known: Any) -> Recomputed:
+    """He applies the step to the original himself."""
+    return Recomputed()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import numpy as np
 
 from rankveil.catalogue import Array, Range, method
+from rankveil.likelihood import Turned
 from rankveil.microaggregation import mdav_groups
 from rankveil.moments import scale_of
 from rankveil.multivariate import normal_draws, turned
@@ -59,3 +61,9 @@ def _replaced(x: Array, draws: Array) -> Array:
     centre = np.where(agree, x[:, :1], x.mean(axis=1, keepdims=True))
     basis = np.full((x.shape[0], x.shape[1], 1), x.shape[1] ** -0.5)
     return centre + turned(x - centre, draws, basis)
+
+
+@microhybrid.tells_intruder
+def _(x: Array, parameters: Sequence[Mapping[str, Any]], **known: Any) -> Turned:
+    """Within a group nothing is told, but the group is: a record lies in the ellipsoid of its group's deviations."""
+    return Turned(mdav_groups(x, k=parameters[0]["k"]).astype(np.int64))

@@ -10,13 +10,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankveil.catalogue import EVERY_KIND, Array, Outcome, Range, method
 from rankveil.errors import listing
+from rankveil.likelihood import Simulated
 from rankveil.seeds import Stream
 
 
@@ -62,3 +63,9 @@ def missing_swap(
     whole = [name for name, column in zip(names, missing.T, strict=False) if not column.any()]
     notes = (f"no cell is missing, so nothing was swapped, in {listing(whole, most=10)}",) if whole else ()
     return Outcome(made, {"swapped": swapped}, notes, missing=gone, gaps=codes)
+
+
+@missing_swap.tells_intruder
+def _(x: Any, parameters: Any, **known: Any) -> Simulated:
+    """Missing cells change places between records."""
+    return Simulated("missing cells change places")

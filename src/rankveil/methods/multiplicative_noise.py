@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import numpy as np
 
 from rankveil.catalogue import Array, Range, method
+from rankveil.likelihood import Noise
 from rankveil.seeds import Stream
 
 
@@ -39,3 +40,9 @@ def _(mean: Array, covariance: Array, parameters: Sequence[dict[str, Any]]) -> t
         square = (covariance[j, j] + mean[j] ** 2) / (1 + given["beta"] ** 2 / 3)
         corrected[j, j] = np.maximum(square - mean[j] ** 2, 0.0)
     return mean, corrected
+
+
+@multiplicative_noise.tells_intruder
+def _(x: Array, parameters: Mapping[str, Any], **known: Any) -> Noise:
+    """Uniform on the values within beta |x| of x, and nowhere else."""
+    return Noise("uniform", float(parameters["beta"]), relative=True)

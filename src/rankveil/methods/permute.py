@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rankveil.catalogue import EVERY_KIND, Array, method
+from rankveil.likelihood import Unrelated
 from rankveil.rows import HERE, Rows
 from rankveil.seeds import Stream
 
@@ -22,3 +25,9 @@ def permute(x: Array, *, rows: Rows = HERE, rng: Stream) -> Array:
     y_i = x_pi(i),  pi drawn uniformly from all n! orders, another for each column
     """
     return rows.permuted(x, rng.bits(x.size))
+
+
+@permute.tells_intruder
+def _(x: Any, parameters: Any, **known: Any) -> Unrelated:
+    """A value goes anywhere with the same probability."""
+    return Unrelated()

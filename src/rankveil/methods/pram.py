@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from rankveil.catalogue import Array, Outcome, Range, method
 from rankveil.categories import Categories
 from rankveil.errors import ParameterError, suggestion
+from rankveil.likelihood import Exchange as Exchanged
+from rankveil.likelihood import Simulated
 from rankveil.rows import HERE, Rows
 from rankveil.seeds import Stream
 
@@ -216,3 +218,19 @@ def _too_strong(p: float, number: int) -> tuple[str, ...]:
     if p <= (number - 1) / number:
         return ()
     return (f"p is above {(number - 1) / number:.4g}, where nothing of the categories is left: more of it tells more",)
+
+
+@pram.tells_intruder
+def _(x: Array, parameters: Mapping[str, Any], *, labels: tuple[str, ...], **known: Any) -> Exchanged | Simulated:
+    """The matrix of the exchange, with the original shares where it depends on them."""
+    counts = np.bincount(x.astype(np.intp), minlength=len(labels)).astype(np.float64)
+    if parameters["matrix"] is not None:
+        table = read_matrix(parameters["matrix"], labels)
+        table = table @ bayes(table, counts) if parameters["invariant"] else table
+        return Exchanged(table, labels, labels)
+    first = exchange(counts, p=parameters["p"], to=parameters["to"])
+    if first is None:
+        return Simulated("there is one category only")
+    table = first.matrix()
+    table = table @ first.back(counts).matrix() if parameters["invariant"] else table
+    return Exchanged(table, labels, labels)

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from typing import Annotated
+from typing import Annotated, Any
 
 from rankveil.catalogue import EVERY_KIND, Array, Outcome, Range, method
 from rankveil.categories import Categories
+from rankveil.likelihood import Unrelated
 from rankveil.seeds import Stream
 
 _DIGITS = hashlib.sha256().digest_size * 2
@@ -55,3 +56,9 @@ def pseudonymise(
     if digits > length:
         notes.append(f"pseudonyms have {digits} digits, because {length} did not tell all values apart")
     return Outcome(x.copy(), notes=tuple(notes), levels=tuple(name[:digits] for name in names))
+
+
+@pseudonymise.tells_intruder
+def _(x: Any, parameters: Any, **known: Any) -> Unrelated:
+    """Without the key a pseudonym says nothing about the name behind it."""
+    return Unrelated()

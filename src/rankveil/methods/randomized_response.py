@@ -19,6 +19,7 @@ import numpy as np
 from rankveil.catalogue import Array, Outcome, Range, method
 from rankveil.categories import Categories
 from rankveil.errors import ParameterError, listing
+from rankveil.likelihood import Exchange
 from rankveil.rows import HERE, Rows
 from rankveil.seeds import Stream
 
@@ -131,3 +132,16 @@ def _spent(given: Mapping[str, Any]) -> float:
         epsilon = math.log1p(given["p"] * len(given["domain"]) / (1 - given["p"])) + 1e-9 * (given["p"] > 0)
     written = float(f"{epsilon:.6g}")
     return written if written >= epsilon else written + 10.0 ** (math.floor(math.log10(epsilon)) - 5)
+
+
+@randomized_response.tells_intruder
+def _(x: Array, parameters: Mapping[str, Any], *, labels: tuple[str, ...], **known: Any) -> Exchange:
+    """The truth with probability p, otherwise any category of the domain."""
+    targets, epsilon = parameters["domain"] or labels, parameters["epsilon"]
+    kept = parameters["p"] if epsilon is None else truth(epsilon, len(targets))
+    table = np.full((len(labels), len(targets)), (1 - kept) / len(targets))
+    place = {label: code for code, label in enumerate(targets)}
+    for code, label in enumerate(labels):
+        if label in place:
+            table[code, place[label]] += kept
+    return Exchange(table, labels, tuple(targets))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankveil.catalogue import Array, Outcome, Range, method
 from rankveil.kernels.swapping import within_reach
+from rankveil.likelihood import Displacement
 from rankveil.ranks import ranks_within
 from rankveil.rows import HERE, Rows
 from rankveil.seeds import Stream
@@ -54,3 +55,9 @@ def rank_swap(
 def _partners(rng: Stream, reach: int, count: int) -> Iterator[NDArray[np.int64]]:
     """Who swaps with whom: a draw for each place in the order."""
     return within_reach(rng.loose_pieces(count, _AT_A_TIME), count, reach)
+
+
+@rank_swap.tells_intruder
+def _(x: Array, parameters: Mapping[str, Any], **known: Any) -> Displacement:
+    """No rank moves by more than p percent of the records, and values change places in pairs."""
+    return Displacement(1, ranks_within(parameters["p"], n=x.size), pairs=True)

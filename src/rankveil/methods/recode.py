@@ -20,6 +20,7 @@ from rankveil import dates
 from rankveil.catalogue import Array, Outcome, Range, method
 from rankveil.categories import Categories
 from rankveil.errors import ParameterError, suggestion
+from rankveil.likelihood import Recomputed
 from rankveil.moments import Summary
 from rankveil.rows import HERE, Rows
 
@@ -194,3 +195,9 @@ def _shown(cut: float, temporal: Any) -> str:
     if temporal is not None:
         return str(dates.written(cut, temporal))
     return repr(cut + 0.0).removesuffix(".0")
+
+
+@recode.tells_intruder
+def _(x: Any, parameters: Any, **known: Any) -> Recomputed:
+    """He applies the step to the original himself."""
+    return Recomputed()

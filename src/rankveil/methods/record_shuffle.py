@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rankveil.catalogue import EVERY_KIND, method
+from rankveil.likelihood import Records
 from rankveil.ranks import Order
 from rankveil.seeds import Stream
 
@@ -22,3 +25,9 @@ def record_shuffle(records: int, *, rng: Stream) -> Order:
     row i of Y = row pi(i) of X,  pi drawn uniformly from all n! orders
     """
     return rng.order(records)
+
+
+@record_shuffle.tells_intruder
+def _(x: Any, parameters: Any, **known: Any) -> Records:
+    """Nothing: he never looks at the order of the rows here."""
+    return Records()

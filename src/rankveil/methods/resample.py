@@ -8,11 +8,12 @@ array([1, 3, 0, 4, 2])
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
 from rankveil.catalogue import Array, Range, method
+from rankveil.likelihood import KeptRanks
 from rankveil.ranks import strict_order
 from rankveil.seeds import Stream
 
@@ -53,3 +54,9 @@ def resample(
     masked = np.empty_like(x)
     masked[order] = average / shrink
     return masked
+
+
+@resample.tells_intruder
+def _(x: Any, parameters: Any, **known: Any) -> KeptRanks:
+    """Ranks stay: a released value tells the rank of the original."""
+    return KeptRanks()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rankveil.catalogue import Array, Outcome, method
+from rankveil.likelihood import Recomputed
 from rankveil.rows import HERE, Rows
 
 
@@ -20,3 +23,9 @@ def rescale(y: Array, original: Array, *, rows: Rows = HERE) -> Outcome:
     notes = ("the masked column is constant: only its mean was restored",) if spread == 0 < wanted else ()
     factor = wanted / spread if spread > 0 else 0.0
     return Outcome((y - centre) * factor + mean, notes=notes)
+
+
+@rescale.tells_intruder
+def _(x: Any, parameters: Any, **known: Any) -> Recomputed:
+    """After steps that he can repeat he repeats this one; after draws it depends on all of them."""
+    return Recomputed()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rankveil.catalogue import EVERY_KIND, Array, method
 from rankveil.errors import ParameterError
+from rankveil.likelihood import Recomputed
 from rankveil.rows import HERE, Rows
 from rankveil.seeds import Stream
 
@@ -22,3 +25,9 @@ def reverse_map(y: Array, original: Array, *, rows: Rows = HERE, rng: Stream) ->
     if y.size != original.size:
         raise ParameterError("an earlier step changed how many cells are missing; let reverse_map come before it")
     return rows.in_order_of(original, y, rng.bits(y.size))
+
+
+@reverse_map.tells_intruder
+def _(x: Any, parameters: Any, **known: Any) -> Recomputed:
+    """After steps that he can repeat he repeats this one; after draws it depends on all of them."""
+    return Recomputed()

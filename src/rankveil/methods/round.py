@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
 from rankveil.catalogue import Array, Range, method
+from rankveil.likelihood import Recomputed
 from rankveil.rows import HERE, Rows
 
 _MOST_DECIMALS = 12
@@ -55,3 +56,9 @@ def decimals_of(x: Array) -> int:
         if np.array_equal(_rounded(x, decimals), x):
             return decimals
     return _MOST_DECIMALS
+
+
+@round_.tells_intruder
+def _(x: Any, parameters: Any, **known: Any) -> Recomputed:
+    """He applies the step to the original himself."""
+    return Recomputed()

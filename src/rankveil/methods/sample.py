@@ -7,13 +7,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankveil.catalogue import EVERY_KIND, Range, method
 from rankveil.errors import ParameterError
+from rankveil.likelihood import Records
 from rankveil.ranks import Order
 from rankveil.rows import HERE, Rows
 from rankveil.seeds import Stream
@@ -70,3 +71,9 @@ def _wanted(there: int, share: float | None, size: int | None, what: str) -> int
         return size
     assert share is not None
     return max(1, int(np.floor(share * there + 0.5)))
+
+
+@sample.tells_intruder
+def _(x: Any, parameters: Any, **known: Any) -> Records:
+    """Who is in the release is not told; those who are have their values."""
+    return Records()

@@ -10,10 +10,13 @@ array([1., 2., 3.])
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from rankveil.catalogue import Array, Outcome, method
+from rankveil.likelihood import Simulated
 from rankveil.multivariate import (
     combined,
     correlation,
@@ -73,3 +76,9 @@ def shuffle(x: Array, given: Array, missing: NDArray[np.bool_], *, rows: Rows = 
 
     made = rows.each(put_back, {str(j): j for j in range(m)}, size=x.size)
     return Outcome(np.asfortranarray(np.column_stack(made)), notes=(note,) if known else ())
+
+
+@shuffle.tells_intruder
+def _(x: Any, parameters: Any, **known: Any) -> Simulated:
+    """A draw of the ranks given the other columns: what it says he learns from repeating it."""
+    return Simulated("ranks are drawn anew")

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from rankveil.catalogue import EACH, EVERY_KIND, Array, Outcome, Range, method
 from rankveil.errors import ParameterError
+from rankveil.likelihood import Recomputed
 from rankveil.suppression import EVERY_SET, MOST_COLUMNS, fewest
 
 
@@ -80,3 +81,9 @@ def _(parameters: Mapping[str, Mapping[str, Any]], counts: Mapping[str, Mapping[
     counted = ", where a missing cell agrees with any value" if given["missing_is"] == "any" else ""
     names, others = ", ".join(parameters), given["k"] - 1
     return [f"every record shares its values of {names} with at least {others} others (k-anonymity{counted})"]
+
+
+@suppress.tells_intruder
+def _(x: Any, parameters: Any, **known: Any) -> Recomputed:
+    """He applies the step to the original himself."""
+    return Recomputed()

@@ -17,6 +17,7 @@ from rankveil import dates
 from rankveil.catalogue import DATED, Array, Outcome, Range, method
 from rankveil.categories import Categories
 from rankveil.errors import ParameterError
+from rankveil.likelihood import Recomputed
 from rankveil.rows import HERE, Rows
 
 _FEW = 3
@@ -99,3 +100,9 @@ def _limit(x: Array, percent: float, rows: Rows) -> float:
         return math.inf
     place = int(np.ceil(rows.count(x.size) * (100 - percent) / 100 * (1 - 1e-12))) - 1
     return rows.smallest(x, max(place, 0))
+
+
+@top_bottom_code.tells_intruder
+def _(x: Any, parameters: Any, **known: Any) -> Recomputed:
+    """He applies the step to the original himself."""
+    return Recomputed()

@@ -117,7 +117,6 @@ def run(
             replicates=searched,
             seed=SEED,
             workers=workers,
-            draws=100,  # the claims of an intruder, for which records are drawn, are not asked for here
             progress=part(progress, 0.6 + 0.2 * place, 0.8 + 0.2 * place),
         )
         own = {key: found for key, found in values.items() if key.data == name}

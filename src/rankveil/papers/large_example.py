@@ -9,10 +9,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from rankveil.pairing import pair_tables
 from rankveil.papers.compare import lines, replicated, statement
 from rankveil.papers.published import new_directions as paper
 from rankveil.papers.result import Progress, Row
-from rankveil.people.intruder import Attack, attack
+from rankveil.people.plaintext import PlaintextAttack, plaintext_attack
 from rankveil.people.protector import mask
 from rankveil.report.chart import Chart
 from rankveil.report.figures import match_distances
@@ -37,8 +38,8 @@ _RARELY = 0.2
 class Trials:
     """The attacks on every replicate, with much noise and with little."""
 
-    large: tuple[Attack, ...]
-    small: tuple[Attack, ...]
+    large: tuple[PlaintextAttack, ...]
+    small: tuple[PlaintextAttack, ...]
 
     @classmethod
     def of(cls, replicates: int, *, progress: Progress | None = None) -> Self:
@@ -151,7 +152,7 @@ class Trials:
         ]
 
 
-def distances(made: Attack) -> Chart:
+def distances(made: PlaintextAttack) -> Chart:
     """Observed against random match distances."""
     return match_distances(
         made.matches.distance,
@@ -173,23 +174,23 @@ def _original(k: int) -> Any:
     )
 
 
-def _attacked(original: Any, noise: Sequence[float], k: int, name: str) -> Attack:
+def _attacked(original: Any, noise: Sequence[float], k: int, name: str) -> PlaintextAttack:
     # a seed of its own for each noise: otherwise the small noise would be the large one, shrunk
     seed = Seed.of(f"{name}/{k}".encode())
     sds: dict[str, Any] = {f"sd.{attribute}": sd for attribute, sd in zip(ATTRIBUTES, noise, strict=True)}
     masked = mask(original, "additive_noise", seed=seed, **sds).data
-    return attack(original, masked, draws=DRAWS, seed=seed)
+    return plaintext_attack(pair_tables(original, masked, seed=seed), draws=DRAWS)
 
 
-def _each(attacks: Sequence[Attack], function: Callable[[Attack], Any]) -> Array:
+def _each(attacks: Sequence[PlaintextAttack], function: Callable[[PlaintextAttack], Any]) -> Array:
     return np.array([function(one) for one in attacks], dtype=np.float64)
 
 
-def _real(one: Attack) -> tuple[Array, Array]:
+def _real(one: PlaintextAttack) -> tuple[Array, Array]:
     return one.observed.values, one.observed.shares
 
 
-def _random(one: Attack) -> tuple[Array, Array]:
+def _random(one: PlaintextAttack) -> tuple[Array, Array]:
     return one.null.values, one.null.shares
 
 
@@ -205,11 +206,11 @@ def _share(distribution: tuple[Array, Array], distance: str) -> float:
     return float(shares[at].sum())
 
 
-def _upto(one: Attack, distance: float) -> float:
+def _upto(one: PlaintextAttack, distance: float) -> float:
     return float(one.null.shares[one.null.values <= distance].sum())
 
 
-def _right(one: Attack) -> NDArray[np.bool_]:
+def _right(one: PlaintextAttack) -> NDArray[np.bool_]:
     right = one.right
     assert right is not None  # these tables are matched row by row
     return right

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from rankveil import datasets
 from rankveil.auditing import audit
-from rankveil.pairing import reverse_map
+from rankveil.pairing import pair_tables, reverse_map
 from rankveil.papers.compare import lines, misprint, printed, statement
 from rankveil.papers.large_example import ATTRIBUTES, NOISE, SMALL_NOISE, SPREAD, Trials, distances
 from rankveil.papers.published import new_directions as paper
 from rankveil.papers.result import Paper, PaperTable, Progress, Reproduction, Row
 from rankveil.people.certificate import certify
-from rankveil.people.intruder import Attack, attack
+from rankveil.people.plaintext import PlaintextAttack, plaintext_attack
 from rankveil.people.subject import Verification, verify
 from rankveil.ranks import average_ranks
 
@@ -49,7 +49,7 @@ def run(*, data: Path | None = None, progress: Progress | None = None, replicate
     original, masked = datasets.running_example()
     x, y, z = (_matrix(table) for table in (original, masked, reverse_map(original, masked)))
     third = verify(masked, _record(x[2]))
-    intruder = attack(original, masked)
+    intruder = plaintext_attack(pair_tables(original, masked))
     trials = Trials.of(replicates, progress=progress)
     return Reproduction(
         "new-directions",
@@ -145,7 +145,7 @@ def _section_4(original: Any, masked: Any, y: Array, third: Verification) -> lis
     ]
 
 
-def _table_4(intruder: Attack) -> list[Row]:
+def _table_4(intruder: PlaintextAttack) -> list[Row]:
     rows = []
     for (number, matches, *apart), link in zip(lines(paper.TABLE_4), intruder.links(), strict=True):
         item = f"record {number}, d1, d2, d3 and d"
@@ -158,7 +158,7 @@ def _table_4(intruder: Attack) -> list[Row]:
     return rows
 
 
-def _section_5_1(intruder: Attack) -> list[Row]:
+def _section_5_1(intruder: PlaintextAttack) -> list[Row]:
     links, seen = intruder.links(), intruder.to_dict()
     several = [link["original"] for link in links if len(link["masked"]) > 1]
     # the paper counts over the distances that it lists, which are the second match's for record 9
@@ -189,7 +189,7 @@ def _section_5_1(intruder: Attack) -> list[Row]:
     ]
 
 
-def _table_5(intruder: Attack) -> list[Row]:
+def _table_5(intruder: PlaintextAttack) -> list[Row]:
     rows = []
     for distance, real, random in lines(paper.TABLE_5):
         for name, share, found in (("X", real, intruder.observed), ("A", random, intruder.null)):
@@ -197,7 +197,7 @@ def _table_5(intruder: Attack) -> list[Row]:
     return rows
 
 
-def _section_5_2(z: Array, intruder: Attack) -> list[Row]:
+def _section_5_2(z: Array, intruder: PlaintextAttack) -> list[Row]:
     import pyarrow as pa
 
     released = pa.table({name: z[:, j] for j, name in enumerate(ATTRIBUTES)})

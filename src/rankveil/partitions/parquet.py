@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rankveil.errors import FormatError, PairError, TableError, listing, suggestion
-from rankveil.files import check_names
+from rankveil.errors import FormatError, PairError, TableError, suggestion
+from rankveil.files import check_names, folders, limits, parquet
+from rankveil.files.parquet_claims import Claims
 from rankveil.partitions import places
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class Source:
     """Columns that have nulls, or may have by what the footers say; of NaN they say nothing."""
     schema: pa.Schema | None = None
     """The types of the columns, and what is said of them."""
+    notes: tuple[str, ...] = ()
+    """Which files of a folder are read, and which are not."""
 
     def __len__(self) -> int:
         return sum(file.rows for file in self.files)
@@ -79,12 +82,8 @@ class Source:
         return [each[0] if len(each) == 1 else np.concatenate([*each, np.empty(0)]) for each in found]
 
     def whole(self) -> pa.Table:
-        """The table in memory."""
-        import pyarrow as pa
-
-        assert self.schema is not None
-        parts = [part for _, part in self._parts(self.names, 0, len(self))]
-        return pa.concat_tables([self.schema.empty_table(), *parts]).unify_dictionaries()
+        """The table in memory, where it must fit."""
+        return parquet.read(self.path, {file.path: file.path for file in self.files}, opened=places.opened_file)
 
     def _parts(self, columns: Sequence[str], start: int, stop: int) -> list[tuple[str, pa.Table]]:
         """Some columns of the rows from start to before stop, file by file."""
@@ -115,17 +114,19 @@ class Readable(Protocol):
 
 def survey(path: str) -> Source:
     """Read the footers of a file or of all files of a folder, which must be alike."""
-    paths = _paths(path)
+    folders.refuse_table_format(path, places)
+    found = folders.parts(path, places) if places.is_folder(path) else None
+    paths = [path] if found is None else [places.joined(path, name) for name in found.names]
     footers = [_footer(each) for each in paths]
     check_names(footers[0][0].names, paths[0])
-    for each, (schema, _) in zip(paths, footers, strict=True):
-        _check_alike(paths[0], footers[0][0], each, schema)
+    names = [path] if found is None else found.names
+    schema = folders.check_alike(path, dict(zip(names, (schema for schema, _ in footers), strict=True)))
     files, gaps = [], set()
-    for each, (schema, metadata) in zip(paths, footers, strict=True):
+    for each, (own, metadata) in zip(paths, footers, strict=True):
         groups = tuple(metadata.row_group(k).num_rows for k in range(metadata.num_row_groups))
         files.append(File(each, groups))
-        gaps |= {name for name in schema.names if name not in gaps and _may_have_gaps(metadata, schema, name)}
-    return Source(path, tuple(files), tuple(footers[0][0].names), frozenset(gaps), footers[0][0])
+        gaps |= {name for name in own.names if name not in gaps and _may_have_gaps(metadata, own, name)}
+    return Source(path, tuple(files), tuple(schema.names), frozenset(gaps), schema, (found.note,) if found else ())
 
 
 def check_aligned(original: Source, masked: Source, columns: Sequence[str]) -> None:
@@ -141,15 +142,6 @@ def check_aligned(original: Source, masked: Source, columns: Sequence[str]) -> N
         )
 
 
-def _paths(path: str) -> list[str]:
-    if not places.is_folder(path):
-        return [path]
-    found = places.parquet_files(path)
-    if not found:
-        raise FormatError(f"{path}: the folder itself holds no {places.ENDING} file")
-    return found
-
-
 @contextmanager
 def _said_of(path: str) -> Iterator[None]:
     """Name the file that cannot be read."""
@@ -157,6 +149,8 @@ def _said_of(path: str) -> Iterator[None]:
 
     try:
         yield
+    except MemoryError:  # which pyarrow has one of its own kind of
+        raise
     except (pa.ArrowException, OSError) as error:
         raise FormatError(f"{path}: is not a Parquet file, or is damaged or cut short") from error
 
@@ -166,18 +160,6 @@ def _footer(path: str) -> tuple[pa.Schema, Any]:
 
     with _said_of(path), places.opened(path) as source, pq.ParquetFile(source) as file:
         return file.schema_arrow, file.metadata
-
-
-def _check_alike(first: str, wanted: pa.Schema, path: str, schema: pa.Schema) -> None:
-    if wanted.names != schema.names:
-        differing = [name for name in wanted.names + schema.names if (name in wanted.names) != (name in schema.names)]
-        what = f"other columns ({listing(differing)})" if differing else "another order of columns"
-    else:
-        changed = [name for name, a, b in zip(wanted.names, wanted, schema, strict=True) if not a.type.equals(b.type)]
-        if not changed:
-            return
-        what = f"other types in {listing(changed)}"
-    raise FormatError(f"{path} has {what} than {first}; all files of a folder must have the same")
 
 
 def _may_have_gaps(metadata: Any, schema: pa.Schema, name: str) -> bool:
@@ -205,6 +187,9 @@ def _rows(file: File, columns: Sequence[str], start: int, stop: int) -> pa.Table
     before = int(ends[first] - file.groups[first])
     with _said_of(file.path), places.opened(file.path) as source, pq.ParquetFile(source) as opened:
         groups = list(range(int(first), int(last) + 1))
+        size, claims = parquet.size_of(source), Claims(source, opened, groups=groups, columns=columns)
+        limits.refuse_growth(file.path, grown=claims.least(), size=size)
+        limits.refuse_growth(file.path, grown=claims.texts(most=limits.allowed(size)), size=size)
         table = opened.read_row_groups(groups, columns=list(columns), use_threads=False)
     return table.slice(start - before, stop - start)
 

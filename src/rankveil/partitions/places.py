@@ -12,18 +12,32 @@ import posixpath
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 from rankveil.errors import FileError, ParameterError, RankveilError
 from rankveil.files.atomic import mode_under_umask
 from rankveil.files.databases import FILES, SERVERS
+from rankveil.files.folders import DISK, ENDING, HIDDEN
 
-ENDING = ".parquet"
+R = TypeVar("R")
+
+MARK = "_rankveil-incomplete"
+"""The key in a folder of an object store whose other keys are being written: nobody may take it for whole."""
+
+_RENAME = frozenset(("file", "local", "hdfs", "arrow_hdfs", "webhdfs", "sftp", "ssh", "smb", "ftp"))
+"""Kinds of addresses where a folder can be renamed; all others are taken for object stores, which cannot."""
+
+_UPLOAD = frozenset(("s3", "s3a"))
+"""Kinds where an object appears when its upload is completed, and never in part."""
 
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+_GIVE_UP = 3
+"""Removals that fail before others are not tried any more: each may take as long as its package tries again."""
 
 
 def is_address(path: str) -> bool:
@@ -46,6 +60,15 @@ def _known() -> frozenset[str]:
     return frozenset(known_implementations)
 
 
+def renames(address: str) -> bool:
+    """Whether a folder can get another name at an address, which an object store cannot do.
+
+    >>> renames("file:///data/table"), renames("s3://bucket/table")
+    (True, False)
+    """
+    return _kind(address) in _RENAME
+
+
 def absolute(path: str | os.PathLike[str]) -> str:
     """The path as others can use it who work elsewhere."""
     given = os.fspath(path)
@@ -63,6 +86,7 @@ def exists(path: str) -> bool:
         return os.path.exists(path)
     files, inner = _found(path)
     with _said_of(path):
+        files.invalidate_cache(posixpath.dirname(inner))
         return bool(files.exists(inner))
 
 
@@ -75,16 +99,27 @@ def is_folder(path: str) -> bool:
         return bool(files.isdir(inner))
 
 
+def entries(folder: str) -> dict[str, bool]:
+    """The names in a folder, and whether each is a folder itself."""
+    with _said_of(folder):
+        if not is_address(folder):
+            return dict(DISK.entries(folder))
+        files, inner = _found(folder)
+        files.invalidate_cache(inner)  # a worker may have looked before the files were there
+        found = {entry["name"].rstrip("/"): entry["type"] == "directory" for entry in files.ls(inner, detail=True)}
+        found.pop(inner.rstrip("/"), None)  # an object that stands for the folder itself
+        names = {posixpath.basename(path): is_folder for path, is_folder in found.items()}
+        if MARK in names:
+            raise FileError(
+                f"{folder}: is incomplete: a release is being written there, or was when its writer was lost; "
+                "wait for its end, or delete the folder and write it again"
+            )
+        return names
+
+
 def parquet_files(folder: str) -> list[str]:
     """The Parquet files of a folder in the order of their names, without hidden ones."""
-    if is_address(folder):
-        files, inner = _found(folder)
-        with _said_of(folder):
-            files.invalidate_cache(inner)  # a worker may have looked before the files were there
-            names = [posixpath.basename(entry.rstrip("/")) for entry in files.ls(inner, detail=False)]
-    else:
-        names = os.listdir(folder)
-    visible = sorted(name for name in names if not name.startswith((".", "_")))
+    visible = sorted(name for name in entries(folder) if not name.startswith(HIDDEN))
     return [joined(folder, name) for name in visible if name.lower().endswith(ENDING)]
 
 
@@ -112,9 +147,16 @@ def opened(path: str) -> Iterator[Any]:
         yield file
 
 
+@contextmanager
+def opened_file(path: str) -> Iterator[Any]:
+    """An open file."""
+    with opened(path) as source, open(source, "rb") if isinstance(source, str) else source as file:
+        yield file
+
+
 def read_text(path: str) -> str:
     """A small text."""
-    with opened(path) as source, open(source, "rb") if isinstance(source, str) else source as file:
+    with opened_file(path) as file:
         try:
             return bytes(file.read()).decode("utf-8-sig")
         except UnicodeDecodeError:
@@ -151,8 +193,57 @@ def remove_folder(path: str) -> None:
             shutil.rmtree(path)
 
 
+def keys_below(folder: str) -> list[str]:
+    """Every key of an object store with the prefix of a folder."""
+    files, inner = _found(folder)
+    with _said_of(folder):
+        files.invalidate_cache(inner)
+        return [files.unstrip_protocol(key) for key in files.find(inner)]
+
+
+def remove_keys(keys: Iterable[str]) -> list[str]:
+    """Remove files at addresses; those that remain, or may when nobody answers. Never fails."""
+    left: list[str] = []
+    for key in keys:
+        if len(left) < _GIVE_UP:
+            with suppress(Exception):  # what remains is the answer
+                remove(key)
+                continue
+        left.append(key)
+    return that_may_remain(left)
+
+
+def that_may_remain(keys: list[str]) -> list[str]:
+    """Those of some files at addresses that are there; all of them when nobody answers."""
+    with suppress(Exception):
+        return [key for key in keys if exists(key)]
+    return keys
+
+
+def copy_key(path: str, target: str) -> None:
+    """Copy a file of an object store, within the store."""
+    files, inner = _found(path)
+    with _said_of(target, deed="written"):
+        files.cp_file(inner, files._strip_protocol(target))
+
+
+def put_key(path: str, content: bytes) -> None:
+    """Write a small file at an address."""
+    with open_output(path) as file:
+        file.write(content)
+
+
+def to_its_end(call: Callable[[], R]) -> R:
+    """The result of a call that Ctrl-C does not cut off: it is raised when the call has ended.
+
+    A request that nobody waits for is carried out nevertheless, perhaps after what was cleaned up because of Ctrl-C.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(call).result()
+
+
 def move(path: str, target: str) -> None:
-    """Give a folder another name; a place of objects copies its files one after the other."""
+    """Give a folder another name, on a disk or at an address where that is possible."""
     with _said_of(target, deed="written"):
         if is_address(path):
             files, inner = _found(path)
@@ -165,11 +256,15 @@ def move(path: str, target: str) -> None:
 def open_output(path: str) -> Iterator[BinaryIO]:
     """A file to write that has its name only when it is whole; after an error there is nothing of it.
 
-    On a disk it is written under a temporary name in the same folder, made to last, and renamed. At an address it is
-    written under a temporary name and moved: a place of objects, such as S3, copies it whole to its name and then
-    deletes the temporary one. Names of both begin with a dot, so readers pass over what a lost worker leaves behind.
-    A task that is done twice writes the same file twice.
+    On a disk it is written under a temporary name in the same folder, made to last, and renamed. On S3 it is uploaded
+    under its name, and the upload completed at the end. At other addresses it is written under a temporary name and
+    moved. Temporary names begin with a dot, so readers pass over what a lost worker leaves behind. A task that is done
+    twice writes the same file twice.
     """
+    if is_address(path) and _kind(path) in _UPLOAD:
+        with _uploaded(path) as file:
+            yield file
+        return
     folder, name = os.path.split(path) if not is_address(path) else posixpath.split(path)
     temporary = joined(folder, f".{name}.{secrets.token_hex(8)}.tmp")
     with _written_at(path, temporary) if is_address(path) else _written_on_disk(path, temporary) as file:
@@ -195,6 +290,22 @@ def _written_on_disk(path: str, temporary: str) -> Iterator[BinaryIO]:
 
 
 @contextmanager
+def _uploaded(path: str) -> Iterator[BinaryIO]:
+    files, inner = _found(path)
+    with _said_of(path, deed="written"):
+        file = files.open(inner, "wb")
+    try:
+        yield file
+        with _said_of(path, deed="written"):
+            file.close()
+    except BaseException:
+        with suppress(Exception):  # an error of its own would hide the one that matters
+            file.discard()
+        file.closed = True  # so that nothing completes it later
+        raise
+
+
+@contextmanager
 def _written_at(path: str, temporary: str) -> Iterator[BinaryIO]:
     files, inner = _found(path)
     beside = files._strip_protocol(temporary)
@@ -212,6 +323,12 @@ def _written_at(path: str, temporary: str) -> Iterator[BinaryIO]:
         raise
 
 
+def _kind(address: str) -> str:
+    """The kind of an address, such as s3."""
+    found = _ADDRESS.match(address)
+    return found[1].lower() if found else ""
+
+
 def _found(path: str) -> tuple[Any, str]:
     """The file system of an address, and the path in it."""
     scheme = _ADDRESS.match(path)
@@ -227,6 +344,7 @@ def _found(path: str) -> tuple[Any, str]:
         known = known_implementations.get(scheme[1].lower(), {})
         package = known.get("class", "").partition(".")[0]
         how = f"pip install {package}" if package not in ("", "fsspec") else str(known.get("err", "see fsspec"))
+        how = "pip install 'rankveil[s3]'" if package == "s3fs" else how
         raise ParameterError(f"{scheme[0]} needs a package that is not installed: {how}") from None
     except Exception as error:  # each package for places in a network has errors of its own
         raise FileError(f"{path}: cannot be reached: {_why(error)}") from error

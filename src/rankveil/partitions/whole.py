@@ -15,11 +15,12 @@ from rankveil import columns as reading
 from rankveil import metadata
 from rankveil.categories import Categories
 from rankveil.errors import TableError, listing
-from rankveil.partitions.dictionaries import Known, dictionaries, with_words
+from rankveil.partitions.dictionaries import Known, dictionaries
 from rankveil.partitions.looking import MOST, Digest, Look, Seen, digest, labelled, look_at, merge_labels
 from rankveil.partitions.parquet import Source
 from rankveil.partitions.scratch import Scratch
 from rankveil.partitions.stages import Each
+from rankveil.pruning import with_words
 from rankveil.roles import guess_role, named_like_identifier
 from rankveil.schema import Role, Schema
 from rankveil.table import Column, Table
@@ -128,10 +129,6 @@ class Part(Table):
     def categories(self, name: str) -> Categories:
         """The categories of the whole column."""
         return self._whole.categories(name)
-
-    def _without_lost(self, name: str, series: nw.Series[Any]) -> nw.Series[Any]:
-        """All categories: other parts may have those that this one lost (see `dictionaries`)."""
-        return series
 
     def usable(self, chosen: Sequence[str] | None = None) -> tuple[str, ...]:
         """The columns to mask: those of the whole table."""

@@ -22,6 +22,8 @@ Array = NDArray[np.float64]
 
 CERTIFY_SCHEMA = "rankveil/certify/1"
 F = Literal["mapping", "minimax", "euclidean"]
+TRIVIAL = "trivial: every record is within distance 0: this says nothing"
+"""What is said of a certificate whose every d is 0."""
 
 
 @dataclass(eq=False)
@@ -46,6 +48,11 @@ class Certificate:
     def holds(self) -> bool:
         """Whether every record is as protected as asked."""
         return self.failing_rows.size == 0
+
+    @property
+    def trivial(self) -> bool:
+        """Whether it says nothing: every d is 0, which any release has."""
+        return not np.any(self.d)
 
     def record(self, row: int) -> dict[str, Any]:
         """Definition 1 for one original record (numbered from 1): its own d, and the diversity v within it."""
@@ -72,6 +79,7 @@ class Certificate:
         return {
             "schema": CERTIFY_SCHEMA,
             "holds": self.holds,
+            "trivial": self.trivial,
             "records": len(self.pair.table),
             "attributes": list(self.pair.names),
             "mapping": self.pair.mapping,
@@ -88,6 +96,7 @@ class Certificate:
 
     def __repr__(self) -> str:
         verdict = "holds" if self.holds else f"fails for {self.failing_rows.size} records"
+        verdict = "trivial" if self.trivial and self.holds else verdict
         return f"Certificate(d={[whole(each) for each in self.d]}, {verdict})"
 
     def _repr_html_(self) -> str:
@@ -95,6 +104,7 @@ class Certificate:
 
         failing = f"{self.failing_rows.size} of {len(self.pair.table)} records are less protected than asked."
         words = f"Permuted privacy holds for all {len(self.pair.table)} records." if self.holds else failing
+        words = f"{TRIVIAL[0].upper()}{TRIVIAL[1:]}." if self.trivial and self.holds else words
         largest = zip(self.pair.names, self.d, self.v, self.largest_d, self.largest_v, strict=True)
         rows = [(name, *(None if each is None else float(each) for each in given)) for name, *given in largest]
         heads = ("attribute", "d asked", "v asked", "largest d", "v there")

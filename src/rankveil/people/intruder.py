@@ -1,161 +1,162 @@
-"""The maximum-knowledge intruder: links original and masked records, and asks whether a match is better than chance."""
+"""The intruder: who can be found in a release by somebody who uses everything that is public.
+
+The verdict is that of `rankveil.intruder`: the share of people whose best link is right, and who is certain. The
+paper's own test (`people.plaintext`) stands beside it under its own name.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from rankveil.auditing import loaded
-from rankveil.cluster.places import Parts, place_for
-from rankveil.errors import ParameterError, listing
-from rankveil.linkage import LISTED, Linker, Matches
-from rankveil.measures._records import share_interval
-from rankveil.pairing import pair_tables
-from rankveil.pairs import Pair
-from rankveil.people.chance import (
-    DRAWS,
-    Chance,
-    Distribution,
-    Progress,
-    by_chance,
-    by_guessing,
-    check_draws,
-    hellinger,
-    kolmogorov_smirnov,
-)
-from rankveil.people.linkages import Linkage, PairLinkage, PartsLinkage
-from rankveil.seeds import Stream
+from rankveil.auditing import loaded, of_release
+from rankveil.cluster.places import Parts, place_for, several
+from rankveil.errors import ParameterError, RankveilError, refuse_unknown
+from rankveil.intruder.calibration import wilson
+from rankveil.intruder.finding import Finding
+from rankveil.intruder.several import find_people_in
+from rankveil.manifest import content_of
+from rankveil.pairing import pair_tables, released_table, true_links
+from rankveil.people.chance import DRAWS, Progress, check_draws
+from rankveil.people.plaintext import PlaintextAttack, plaintext_attack, plaintext_in_parts
+from rankveil.schema import listed
+from rankveil.table import Table
 
 if TYPE_CHECKING:
     from rankveil.cluster.engine import Engine
 
-Array = NDArray[np.float64]
-Rows = NDArray[np.intp]
+ATTACK_SCHEMA = "rankveil/attack/2"
+LIMIT = 0.09
+"""The largest share of people found that a release may have: the threshold of the European Medicines Agency and of
+Health Canada for public releases."""
 
-ATTACK_SCHEMA = "rankveil/attack/1"
-FDR = 0.05
-ALL_SUBSETS = 10
-"""Up to this many attributes every subset is tried."""
+_IN_PARTS = (
+    "no verdict: tables in parts are linked by distance alone, for drawn subjects; the intruder who uses everything "
+    "needs the tables in memory"
+)
 
 
 @dataclass(eq=False)
 class Attack:
-    """What the intruder found, and what the protector, who knows the mapping, sees in it."""
+    """Who was found, and the paper's own test beside it."""
 
-    linkage: Linkage
-    p_values: Array
-    null: Distribution
-    observed: Distribution
-    claimed: NDArray[np.bool_]
-    subsets: dict[str, Any] | None = None
+    finding: Finding | None
+    """What the intruder of the verdict found; None for tables in parts, which only the paper's attack is made for."""
+    plaintext: PlaintextAttack | None
+    """The paper's attack; None where it does not apply."""
+    limit: float = LIMIT
+    worst: Finding | None = None
+    """The same for somebody who knows everything, where a scenario was given."""
+    mapping: str = "none"
+    records: int = 0
     notes: list[str] = field(default_factory=list)
 
     @property
-    def pair(self) -> Pair | None:
-        """The tables, when they are in memory."""
-        return self.linkage.pair
+    def found(self) -> float:
+        """The share of people whose best link is right (expected by the intruder where no mapping is known)."""
+        if self.finding is not None:
+            return self.finding.share
+        assert self.plaintext is not None
+        correct = self.plaintext.counts["correct"]
+        return float("nan") if correct is None else correct / max(len(self.plaintext.p_values), 1)
 
     @property
-    def matches(self) -> Matches:
-        """The nearest released records of each subject."""
-        return self.linkage.matches
+    def certain(self) -> int:
+        """How many links follow by logic, whatever was drawn."""
+        return 0 if self.finding is None else int(self.finding.certain.sum())
 
     @property
     def claims(self) -> int:
-        """How many links the intruder can claim at a false discovery rate of 0.05."""
-        return int(self.claimed.sum())
+        """How many links he can claim at a false discovery rate of 5 % of being right."""
+        return 0 if self.finding is None else int(self.finding.claimed.sum())
 
     @property
-    def right(self) -> NDArray[np.bool_] | None:
-        """Which records have their own masked record as their only match; None without a mapping."""
-        if self.linkage.mapping == "none":
+    def claims_right(self) -> float | None:
+        """How many of the claims are right; None where no mapping is known."""
+        if self.finding is None or self.finding.right is None:
             return None
-        return np.asarray((self.matches.count == 1) & self.linkage.own)
+        return _plain(float(self.finding.right[self.finding.claimed].sum()))
 
     @property
-    def claims_right(self) -> int | None:
-        """How many of the claims are right."""
-        return None if self.right is None else int((self.right & self.claimed).sum())
+    def holds(self) -> bool | None:
+        """Whether no more than the limit are found and nobody is certain; None where there is no verdict."""
+        return None if self.finding is None else self.found <= self.limit and self.certain == 0
+
+    @property
+    def verdict(self) -> str | None:
+        """`fails` or `holds`; None for tables in parts."""
+        return None if self.holds is None else "holds" if self.holds else "fails"
 
     @property
     def counts(self) -> dict[str, int | None]:
-        """Records linked to their own masked record alone, to several, to another one."""
-        multiple = int((self.matches.count > 1).sum())
-        if self.right is None:
-            return {"correct": None, "multiple": multiple, "wrong": None}
-        correct = int(self.right.sum())
-        return {"correct": correct, "multiple": multiple, "wrong": len(self.p_values) - correct - multiple}
+        """The paper's count: records linked to their own masked record alone, to several, to another one."""
+        return {"correct": None, "multiple": None, "wrong": None} if self.plaintext is None else self.plaintext.counts
 
     @property
-    def withstands(self) -> bool:
-        """Whether there is nothing that the intruder can claim, also with the best subset when subsets were tried."""
-        return self.claims == 0 and (self.subsets is None or self.subsets["best"]["claims"] == 0)
+    def sentence(self) -> str:
+        """The verdict in one sentence."""
+        return sentence(self.to_verdict())
 
-    @property
-    def hellinger(self) -> float:
-        """Hellinger distance of the real records' match distances from those of random ones."""
-        return hellinger(self.observed, self.null)[0]
+    def to_verdict(self) -> dict[str, Any]:
+        """The part of the JSON document that says who is found."""
+        if self.finding is None:
+            return {"verdict": None, "limit": self.limit, "found": self._by_distance()}
+        made = {"verdict": self.verdict, "limit": self.limit, **_of(self.finding)}
+        if self.worst is not None:
+            made["worst"] = _of(self.worst)
+        return made
 
-    @property
-    def ks_p(self) -> float:
-        """p-value of the Kolmogorov-Smirnov test of the same."""
-        return kolmogorov_smirnov(self.observed, self.null)
-
-    def mean_distances(self) -> dict[str, float]:
-        """The mean distance of the (listed) matches per attribute: which attributes moved least."""
-        return self.linkage.mean_distances()
-
-    def links(self) -> list[dict[str, Any]]:
-        """Subjects with their matches, numbered from 1 as in the files."""
-        return self.linkage.links(self.p_values)
-
-    @property
-    def intervals(self) -> dict[str, list[float] | None] | None:
-        """Where the shares of all records lie (95 %), when some were drawn; None when everybody was asked."""
-        n = len(self.p_values)
-        if n == self.linkage.of:
+    def _by_distance(self) -> dict[str, Any] | None:
+        """What linking by distance alone found among the drawn subjects."""
+        assert self.plaintext is not None
+        correct, of = self.plaintext.counts["correct"], len(self.plaintext.p_values)
+        if correct is None:
             return None
-        found = {**self.counts, "claims": self.claims, "claims_right": self.claims_right}
-        return {name: None if count is None else _interval(count, of=n) for name, count in found.items()}
+        return {
+            "share": correct / max(of, 1),
+            "right": correct,
+            "expected": None,
+            "of": of,
+            "interval": list(wilson(correct, of)),
+            "guessing": 1 / max(self.records, 1),
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON document of `rankveil attack`."""
-        several, none = self.linkage.matched()
-        content = {
-            "schema": ATTACK_SCHEMA,
-            "records": self.linkage.of,
-            "attributes": list(self.linkage.names),
-            "mapping": self.linkage.mapping,
-            "rankings": self.linkage.rankings,
-            "links": self.links(),
-            "counts": self.counts,
-            "matched_by_several": several,
-            "matched_by_none": none,
-            "mean_distance": self.mean_distances(),
-            "null": self.null.to_dict(),
-            "observed": self.observed.to_dict(),
-            "draws": self.null.draws,
-            "exhaustive": self.null.exhaustive,
-            "hellinger": self.hellinger,
-            "ks_p": self.ks_p,
-            "fdr": FDR,
-            "claims": self.claims,
-            "claims_right": self.claims_right,
-            "claims_right_by_guessing": by_guessing(self.claims_right, claims=self.claims, records=self.linkage.of),
-            "withstands": self.withstands,
-            "notes": self.notes,
+        content: dict[str, Any] = {"schema": ATTACK_SCHEMA, **self.to_verdict()}
+        content["sentence"] = sentence(content)
+        content |= {"records": self.records, "mapping": self.mapping}
+        if self.plaintext is not None:
+            content["attributes"] = list(self.plaintext.linkage.names)
+            content |= self.plaintext.to_dict()
+        return {**content, "notes": self.notes}
+
+    def rows(self) -> dict[str, list[Any]]:
+        """One row per person: original, masked (his best bet), probability, candidates, certain, right."""
+        if self.finding is None:
+            raise ParameterError("tables in parts have no record of every person; attack them in memory")
+        made, right = self.finding, self.finding.right
+        return {
+            "original": (made.person + 1).tolist(),
+            **({} if made.release is None else {"release": (made.release + 1).tolist()}),
+            "masked": [int(row) + 1 if row >= 0 else None for row in made.record],
+            "probability": made.probability.tolist(),
+            "candidates": made.candidates.tolist(),
+            "certain": made.certain.tolist(),
+            "right": [None] * made.person.size if right is None else right.tolist(),
         }
-        if self.subsets is not None:
-            content["subsets"] = self.subsets
-        if self.pair is None:
-            content |= {"subjects": len(self.p_values), "of": self.linkage.of, "interval": self.intervals}
-        return content
+
+    def to_frame(self) -> Any:
+        """A data frame with one row per person: pandas when it is installed, otherwise pyarrow."""
+        try:
+            import pandas as pd
+        except ImportError:
+            import pyarrow as pa
+
+            return pa.table(self.rows())
+        return pd.DataFrame(self.rows())
 
     def report(self, path: str | os.PathLike[str], *, command: str | None = None, public: bool = False) -> None:
         """Write the attack as one self-contained page, whole or not at all; a public one tells of no single record."""
@@ -163,41 +164,44 @@ class Attack:
         from rankveil.report.attacks import attack_page
 
         check_writable(path, table=False)
-        null = (self.null.values, self.null.shares)
-        page = attack_page(self.to_dict(), self.matches.distance, null, command=command, public=public)
+        page = attack_page(self.to_dict(), self.pictures(), command=command, public=public)
         with Staged() as staged:
             staged.add(path, lambda file: file.write(page.encode("utf-8")))
 
+    def pictures(self) -> Any:
+        """What the figures of a page are drawn from."""
+        from rankveil.report.attacks import AttackPictures
+
+        made, test = self.finding, self.plaintext
+        people = None if made is None else (made.probability, made.right)
+        chance = None if test is None else (test.matches.distance, test.null.values, test.null.shares)
+        return AttackPictures(people, chance)
+
     def __repr__(self) -> str:
-        most = self.claims if self.subsets is None else max(self.claims, self.subsets["best"]["claims"])
-        verdict = "withstands the attack" if self.withstands else f"{most} links can be claimed"
-        return f"Attack({len(self.p_values)} records, {verdict})"
+        return f"Attack({self.sentence})"
 
     def _repr_html_(self) -> str:
-        from rankveil.report import figures
-        from rankveil.report.attacks import attack_words
+        from rankveil.report.attacks import attack_charts, attack_words
         from rankveil.report.notebook import shown
 
         content = self.to_dict()
-        chart = figures.match_distances(
-            self.matches.distance,
-            (self.null.values, self.null.shares),
-            n=len(self.p_values),
-            draws=self.null.draws,
-            claims=self.claims,
-            withstands=self.claims == 0,
-        )
-        moved = list(self.mean_distances().items())
-        return shown(attack_words(content), charts=[chart], grids=[("", ("attribute", "mean distance"), moved)])
+        items = [(each["id"], each["found"], each["certain"]) for each in content.get("evidence", ())]
+        grids = [("", ("evidence", "found", "certain"), items)] if items else []
+        return shown(attack_words(content), charts=attack_charts(content, self.pictures()), grids=grids)
 
 
 def attack(
     original: Any,
     masked: Any,
     *,
+    manifest: Any = None,
+    knows: Sequence[str] | None = None,
+    people: float = 1.0,
+    at_most: float = LIMIT,
     draws: int = DRAWS,
     subsets: bool = False,
     links: Sequence[tuple[int, int]] | None = None,
+    ordered: bool = False,
     progress: Progress | None = None,
     cluster: str | Engine | None = None,
     scratch: str | os.PathLike[str] | None = None,
@@ -206,175 +210,238 @@ def attack(
     resume: bool = False,
     **matching: Any,
 ) -> Attack:
-    """Link every original record to the masked record(s) at the smallest permutation distance, and test the links.
+    """Find people in a release with everything that is public, and count how many links are right.
 
-    `links` (pairs of row numbers from 1) judges a linkage computed elsewhere in the same way. `matching` says how the
-    tables belong together: columns, key, mapping, secret, seed, and what is declared of the columns.
+    Parameters
+    ----------
+    original, masked
+        Tables, or the paths of their files; `masked` may be what `rv.mask` returned, with its manifest and secret, or
+        a list of several releases of the same original, whose evidence is used together. `manifest`, `secret` and
+        `mapping` may then be lists too.
+    manifest
+        What was published of the masking: a Manifest, its content, or None to learn from the two tables alone.
+    knows
+        The columns whose original values the intruder knows; all of both tables unless given.
+    people
+        The share of the people whom he knows, drawn by the seed; everybody unless given.
+    at_most
+        The largest share of people found with which the release holds.
+    draws, subsets, links
+        Of the paper's own test, which stands beside the verdict: random records drawn, whether subsets of the
+        attributes are tried, a linkage computed elsewhere (pairs of row numbers from 1).
+    ordered
+        Whether the rows are those of published files, whose order an intruder sees.
+    matching
+        How the tables belong together: columns, key, mapping, secret, seed, and the columns' schema.
 
-    Tables may be given by the paths of their files. Parquet ones of any size are attacked in parts by the workers of a
-    `cluster` ("local", "local:4", "tcp://host:8786"); those that would not fit in memory are by local ones. Then so
-    many `subjects` ("all", or 10,000 unless given) are drawn by the seed, and each is linked with all masked records.
-    `scratch`, `memory` and `resume` are as in `audit`.
+    Tables may be given by the paths of their files. Parquet ones of any size are linked by distance in parts by the
+    workers of a `cluster` ("local", "local:4", "tcp://host:8786"); those that would not fit in memory are by local
+    ones. Then so many `subjects` ("all", or 10,000 unless given) are drawn by the seed, each is linked with all masked
+    records, and there is no verdict. `scratch`, `memory` and `resume` are as in `audit`.
     """
     check_draws(draws)
+    at_most = check_share(at_most, "at_most", such_as=0.09)
+    people = check_share(people, "people", such_as=0.1)
+    if not several(masked):
+        masked, manifest = of_release(masked, manifest, matching)
     how = {"subsets": subsets or None, "links": links, **matching}
+    how |= {"manifest": manifest, "knows": knows, "people": None if people == 1 else people}
     place, said = place_for(original, masked, cluster, how, done="attacked")
     if place is not None:
         parts = Parts(place, scratch=scratch, memory=memory, subjects=subjects, resume=resume, progress=progress)
-        return _in_parts(original, masked, parts, how, draws=draws, said=said)
-    original, masked = (loaded(table, schema=matching.get("schema")) for table in (original, masked))
-    both = pair_tables(original, masked, **matching)
-    made = attack_pair(both, draws=draws, subsets=subsets, links=links, progress=progress)
+        test = plaintext_in_parts(original, masked, parts, how, draws=draws, said=said)
+        return Attack(
+            None, test, at_most, mapping=test.linkage.mapping, records=test.linkage.of, notes=[_IN_PARTS, *test.notes]
+        )
+    refuse_unknown(matching, known=("columns", "key", "mapping", "secret", "seed"))
+    releases = list(masked) if several(masked) else [masked]
+    if not releases:
+        raise ParameterError("name at least one release")
+    manifests = _one_each(manifest, len(releases))
+    if several(masked):
+        releases, manifests, matching = _each_release(releases, manifests, matching)
+    original, *releases = (loaded(table, schema=matching.get("schema")) for table in (original, *releases))
+    made = _in_memory(
+        original,
+        releases,
+        manifests=manifests,
+        knows=None if knows is None else listed(knows),
+        people=people,
+        limit=at_most,
+        ordered=ordered,
+        progress=progress,
+        test={"draws": draws, "subsets": subsets, "links": links},
+        **matching,
+    )
     made.notes += said
     return made
 
 
-def _interval(count: int, *, of: int) -> list[float]:
-    """The interval of a share, from nothing where nothing was found, and to all where all were."""
-    low, high = share_interval(count / of, of=of)
-    return [0.0 if count == 0 else low, 1.0 if count == of else high]
+def _each_release(
+    releases: Sequence[Any], manifests: Sequence[Any], matching: Mapping[str, Any]
+) -> tuple[list[Any], list[Any], dict[str, Any]]:
+    """Several releases with the manifest and the secret of each, where they are what `rv.mask` returned."""
+    secrets = _one_each(matching.get("secret"), len(releases))
+    made = []
+    for release, manifest, secret in zip(releases, manifests, secrets, strict=True):
+        own: dict[str, Any] = {} if secret is None else {"secret": secret}
+        own |= {"key": matching["key"]} if matching.get("key") is not None else {}
+        table, told = of_release(release, manifest, own)
+        made.append((table, told, own.get("secret")))
+    tables, told, hidden = (list(each) for each in zip(*made, strict=True))
+    return tables, told, {**matching, "secret": hidden}
 
 
-def _in_parts(
-    original: Any, masked: Any, parts: Parts, how: Mapping[str, Any], *, draws: int, said: Sequence[str]
-) -> Attack:
-    """The attack on two Parquet tables by the workers of a cluster."""
-
-    def random(records: int, attributes: int, rng: Stream) -> Chance:
-        return Chance.of(records, attributes, draws=draws, rng=rng)
-
-    found = parts.link(original, masked, how, random=random, draws=draws)
-    null = Distribution.of(found.random, exhaustive=found.exhaustive)
-    made = _judged(PartsLinkage(found), null, notes=[*said, *found.notes])
-    _add_notes(made)
-    return made
+def check_share(given: Any, what: str, *, such_as: float) -> float:
+    """A share from 0 to 1."""
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 1:
+        raise ParameterError(f"{what} must be a share from 0 to 1, such as {such_as}, not {given!r}")
+    return float(given)
 
 
-def attack_pair(
-    both: Pair,
+def _in_memory(
+    original: Any,
+    masked: Sequence[Any],
     *,
-    draws: int = DRAWS,
-    subsets: bool = False,
-    links: Sequence[tuple[int, int]] | None = None,
-    progress: Progress | None = None,
+    manifests: Sequence[Any],
+    knows: Sequence[str] | None,
+    people: float,
+    limit: float,
+    ordered: bool,
+    progress: Callable[[int, int], None] | None,
+    test: Mapping[str, Any],
+    columns: Sequence[str] | None = None,
+    key: str | None = None,
+    mapping: Any = True,
+    secret: Any = None,
+    seed: Any = 0,
+    **declared: Any,
 ) -> Attack:
-    """`attack` on tables that are side by side already."""
-    check_draws(draws)
-    view = both.linkable
-    linker = Linker(view.rank_z)
-    matches = linker.matches(view.rank_x) if links is None else _given(both, links)
-    null = by_chance(view.rank_x, linker, draws=draws, rng=both.seed.stream("chance"), progress=progress)
-    made = _judged(PairLinkage(both, matches), null, notes=both.notes)
-    if subsets:
-        made.subsets = _try_subsets(both, made.mean_distances(), draws=draws, progress=progress)
-    _add_notes(made)
+    """The attack on one release, or on several of the same original together."""
+    first = Table.of(original, **declared)
+    tables = [released_table(each, **declared) for each in masked]
+    mappings, secrets = (_one_each(given, len(tables)) for given in (mapping, secret))
+    notes: list[str] = []
+    matched = [
+        true_links(first, table, key=key, mapping=mapped, secret=hidden, notes=notes)
+        for table, mapped, hidden in zip(tables, mappings, secrets, strict=True)
+    ]
+    evidence = listed(columns) if columns is not None else None
+    if evidence is None and key is not None:
+        evidence = tuple(name for name in first.names if name in tables[0].names and name != key)
+        notes.append(f"the key {key} tells the protector who is who; it is no evidence here")
+    told: dict[str, Any] = {
+        "manifests": [content_of(each, records=len(table)) for each, table in zip(manifests, tables, strict=True)],
+        "truths": [truth for truth, _ in matched],
+        "columns": evidence,
+        "key": key if len(tables) > 1 else None,
+        "ordered": ordered,
+        "seed": seed,
+        "progress": progress,
+    }
+    scenario = knows is not None or people != 1
+    finding = find_people_in(first, tables, knows=knows, people=people, **told)
+    worst = find_people_in(first, tables, **told) if scenario else None
+    plaintext: PlaintextAttack | None = None
+    try:
+        both = pair_tables(
+            first, tables[0], columns=columns, key=key, mapping=mappings[0], secret=secrets[0], seed=seed
+        )
+        plaintext = plaintext_attack(both, progress=progress, **test)
+    except ParameterError:
+        raise
+    except RankveilError as error:
+        notes.append(f"the paper's own test does not apply: {error}")
+    made = Attack(finding, plaintext, limit, worst, matched[0][1], len(first), [*notes, *finding.notes])
+    if plaintext is not None:
+        own = "the paper's own test" if len(tables) == 1 else "the paper's own test, of the first release"
+        made.notes += [f"{own}: {note}" for note in plaintext.notes if note not in made.notes]
     return made
 
 
-def _judged(linkage: Linkage, null: Distribution, *, notes: Sequence[str]) -> Attack:
-    """A linkage against chance."""
-    distance = linkage.matches.distance
-    p_values = null.at_most(distance)
-    return Attack(linkage, p_values, null, Distribution.of(distance), _claimed(p_values), notes=list(notes))
+def _one_each(given: Any, count: int) -> list[Any]:
+    """What was given for each of several releases, or for all of them."""
+    made = list(given) if isinstance(given, list | tuple) else [given] * count
+    if len(made) != count:
+        raise ParameterError(f"{count} releases need as many manifests, secrets and mappings, not {len(made)}")
+    return made
 
 
-def _claimed(p_values: Array) -> NDArray[np.bool_]:
-    """Benjamini and Hochberg (1995): the records whose links stand at the false discovery rate."""
-    from scipy.stats import false_discovery_control
-
-    adjusted = false_discovery_control(np.minimum(p_values, 1.0), method="bh")
-    return np.asarray(adjusted <= FDR * (1 + 1e-12))
-
-
-def _given(both: Pair, links: Sequence[tuple[int, int]]) -> Matches:
-    """Links that somebody else computed, with their distances."""
-    view = both.table
-    places = []
-    for rows in (view.original, view.masked):
-        place = {int(row) + 1: i for i, row in enumerate(rows)}
-        places.append(place)
-    strangers = [link for link in links if link[0] not in places[0] or link[1] not in places[1]]
-    if strangers:
-        shown = listing(f"{a}-{b}" for a, b in strangers)
-        named = "link {} names" if len(strangers) == 1 else "links {} name"
-        raise ParameterError(f"{named.format(shown)} records that are not in the tables or not complete")
-    partners: list[list[int]] = [[] for _ in range(len(view))]
-    for a, b in links:
-        partners[places[0][a]].append(places[1][b])
-    unlinked = [int(view.original[i]) + 1 for i, rows in enumerate(partners) if not rows]
-    if unlinked:
-        records = "record" if len(unlinked) == 1 else "records"
-        raise ParameterError(f"the links leave out original {records} {listing(unlinked)}; each needs one")
-    listed = [np.unique(np.asarray(rows, dtype=np.intp)) for rows in partners]
-    distance = np.array([np.abs(view.rank_x[i] - view.rank_z[rows]).max(axis=1).min() for i, rows in enumerate(listed)])
-    rows, count = np.concatenate(listed), np.array([each.size for each in listed])
-    starts = np.concatenate(([0], np.cumsum(count)))
-    return Matches(distance, count, starts, rows, np.bincount(rows, minlength=len(view)))
-
-
-def _try_subsets(both: Pair, means: Mapping[str, float], *, draws: int, progress: Progress | None) -> dict[str, Any]:
-    """The stronger attack: link by subsets of attributes, corrected for how many were tried (Bonferroni)."""
-    names = both.names
-    m = len(names)
-    if m <= ALL_SUBSETS:
-        tried = [subset for size in range(1, m + 1) for subset in combinations(range(m), size)]
-    else:
-        order = sorted(range(m), key=lambda j: (means[names[j]], j))
-        tried = [tuple(sorted(order[:size])) for size in range(1, m + 1)]
-    # fewer draws could never give a p-value that survives the correction
-    enough = max(draws, 40 * len(tried))
-    results = []
-    for number, subset in enumerate(tried, start=1):
-        results.append(_attack_subset(both, subset, tried=len(tried), draws=enough))
-        if progress:
-            progress(number, len(tried))
-    best = max(results, key=lambda one: (one["claims"], len(one["attributes"])))
-    return {"tried": len(tried), "every_subset": m <= ALL_SUBSETS, "draws": enough, "best": best}
-
-
-def _attack_subset(both: Pair, subset: tuple[int, ...], *, tried: int, draws: int) -> dict[str, Any]:
-    view, columns = both.table, list(subset)
-    rank_x, rank_z = view.rank_x[:, columns], view.rank_z[:, columns]
-    linker = Linker(rank_z)
-    distance = linker.distances(rank_x)
-    name = ",".join(both.names[j] for j in subset)
-    null = by_chance(rank_x, linker, draws=draws, rng=both.seed.stream("chance", "subset", name))
-    claimed = _claimed(np.minimum(null.at_most(distance) * tried, 1.0))
-    right = None
-    if both.mapping != "none":
-        found = linker.matches(rank_x[claimed]) if claimed.any() else None
-        own = np.flatnonzero(claimed)
-        right = 0 if found is None else int(np.sum((found.count == 1) & (found.first == own)))
-    claims = int(claimed.sum())
-    guessed = by_guessing(right, claims=claims, records=len(view))
+def _of(finding: Finding) -> dict[str, Any]:
+    """What an intruder found, for the JSON document."""
+    claimed = finding.claimed
+    right = None if finding.right is None else _plain(float(finding.right[claimed].sum()))
+    found = finding.found_dict()
     return {
-        "attributes": [both.names[j] for j in subset],
-        "claims": claims,
+        "found": {**found, "right": None if found["right"] is None else _plain(found["right"])},
+        "certain": int(finding.certain.sum()),
+        "claims": int(claimed.sum()),
         "claims_right": right,
-        # the best of all that were tried is shown
-        "claims_right_by_guessing": None if guessed is None else min(guessed * tried, 1.0),
+        "evidence": [each.to_dict() for each in finding.evidence],
+        "knows": {"columns": list(finding.columns), "people": finding.people, "chosen": finding.chosen},
+        "calibrated": finding.calibrated,
+        "learned": dict(finding.learned),
     }
 
 
-def _add_notes(made: Attack) -> None:
-    n = len(made.p_values)
-    if not made.null.exhaustive:
-        least = int(np.ceil(n / (FDR * (1 + made.null.draws))))
-        made.notes.append(
-            f"chance is a seeded sample of {made.null.draws} random records; with that many, fewer than {least} "
-            f"exposed records among {n} cannot be told from chance (more: --draws)"
-            if least > 1
-            else f"chance is a seeded sample of {made.null.draws} random records"
+def _plain(number: float) -> int | float:
+    """A whole number as one; equal records that share a bet make fractions."""
+    nearest = round(number)
+    return nearest if abs(number - nearest) < 1e-9 else number
+
+
+def sentence(content: Mapping[str, Any]) -> str:
+    """Who can be found, in one sentence.
+
+    >>> found = {"share": 0.31, "right": 336, "guessing": 0.001, "of": 1080}
+    >>> sentence({"found": found, "certain": 143, "limit": 0.09, "verdict": "fails"})
+    'About 1 person in 3 can be found by somebody who knows all originals; 143 with certainty.'
+    """
+    found = content["found"]
+    if found is None:
+        return "Nothing says which links are right, so nobody can be counted as found."
+    share, certain = found["share"], content.get("certain", 0)
+    if content.get("verdict", "") is None:
+        return (
+            f"Linking by distance alone finds {_portion(share)} of the subjects drawn; this is no verdict: somebody "
+            "who uses everything that is public may find more."
         )
-    right = made.claims_right
-    if right is not None and right < (1 - FDR) * made.claims:
-        made.notes.append(
-            f"{right} of {made.claims} claims are right: a claim says that a match is closer than a record of "
-            "independent values finds one, which attributes that depend on each other make easy; not that it is right"
-        )
-    bins = hellinger(made.observed, made.null)[1]
-    if bins:
-        made.notes.append(f"the Hellinger distance compares the distances in {bins} bins of equal width")
-    cut = int((made.matches.count > LISTED).sum())
-    if cut and len(made.matches.rows) < made.matches.count.sum():
-        made.notes.append(f"{cut} records have more than {LISTED} equally near matches: all counted, {LISTED} listed")
+    expected = "" if found["right"] is not None else " (his own expectation: which links are right is not known here)"
+    who = f"somebody who knows {_knowledge(content.get('knows'))}"
+    if share == 0 and certain == 0:
+        guessed = round(1 / max(found["guessing"], 1e-12))
+        return f"Nobody is found by {who}{expected}; blind guessing finds 1 person in {guessed:,}."
+    if certain == 0 and share <= max(2.0 * found["guessing"], 0.0) and found["of"] > 20:
+        return f"{_people(share)} can be found by {who}, no more than by blind guessing{expected}."
+    sure = f"; {certain:,} with certainty" if certain else ""
+    return f"{_people(share)} can be found by {who}{expected}{sure}."
+
+
+def _portion(share: float) -> str:
+    return f"{100 * share:.3g} %"
+
+
+def _people(share: float) -> str:
+    """A share as a minister would say it."""
+    if share <= 0:
+        return "Nobody"
+    if share >= 0.9995:
+        return "Everybody"
+    if share > 0.5:
+        tenths = round(10 * share)
+        return "Nearly everybody" if share > 0.95 else f"About {tenths} people in 10"
+    return f"About 1 person in {round(1 / share):,}"
+
+
+def _knowledge(knows: Mapping[str, Any] | None) -> str:
+    if knows is None or (knows.get("people", 1) == 1 and not knows.get("chosen")):
+        return "all originals"
+    parts = []
+    if knows.get("chosen"):
+        columns = knows["columns"]
+        listed_names = columns[0] if len(columns) == 1 else f"{', '.join(columns[:-1])} and {columns[-1]}"
+        parts.append(listed_names if len(columns) <= 5 else f"{len(columns)} of the columns")
+    if knows.get("people", 1) != 1:
+        share = knows["people"]
+        parts.append(f"about {_portion(share)} of the people")
+    return " of ".join(parts) if len(parts) > 1 else parts[0]

@@ -98,7 +98,7 @@ def mask(
         declared["shuffled"] = shuffled
         with masked_in_parts(data, plan, output=output, cluster=cluster, **declared, **how) as (release, folder):
             folder.commit()
-        return replace(release, notes=(*said, *release.notes))
+        return replace(release, notes=(*said, *release.notes, *folder.notes))
     if output is not None:
         _check_output(output, data if by_path else None)
     plan = plan.in_random_order() if shuffled else plan

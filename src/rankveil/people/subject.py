@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,10 +15,13 @@ from rankveil.categories import Categories
 from rankveil.errors import ParameterError, TableError, listing, refuse_unknown
 from rankveil.hierarchy import Hierarchy
 from rankveil.linkage import Linker
+from rankveil.manifest import Manifest
 from rankveil.people.bands import labels_of
 from rankveil.people.chance import DRAWS, EXHAUSTIVE, Distribution, Progress, by_chance, check_draws, whole
 from rankveil.people.codes import as_coded, labels_by_code, meanings
 from rankveil.people.diversity import CRITERIA, MEANT, Diversity
+from rankveil.people.laws import Laws
+from rankveil.people.recognition import Cells, Recogniser, Recognition, page_rules
 from rankveil.ranks import SortedColumn, average_ranks
 from rankveil.schema import require_columns
 from rankveil.seeds import Seed
@@ -60,7 +63,13 @@ class Verification:
     null: Distribution
     approximate: bool
     f: str
+    recognition: Recognition
     notes: list[str]
+
+    @property
+    def probability(self) -> float | None:
+        """How probable it is that the likeliest record is hers; None where that cannot be told."""
+        return self.recognition.probability
 
     @property
     def plausible(self) -> bool:
@@ -71,6 +80,11 @@ class Verification:
         """The JSON document of `rankveil verify`."""
         return {
             "schema": VERIFY_SCHEMA,
+            "sentence": self.recognition.sentence,
+            "probability": self.recognition.probability,
+            "candidates": self.recognition.candidates,
+            "likeliest": [row + 1 for row in self.recognition.likeliest],
+            "record_probability": self.recognition.of(self.record - 1),
             "attributes": list(self.names),
             "rankings": self.rankings,
             "f": self.f,
@@ -93,13 +107,16 @@ class Verification:
         }
 
     def __repr__(self) -> str:
-        return f"Verification(record {self.record}, d={[whole(each) for each in self.d]}, chance {self.p_value:.3g})"
+        chance = "unknown" if self.probability is None else f"{self.probability:.3g}"
+        return f"Verification(record {self.record}, d={[whole(each) for each in self.d]}, probability {chance})"
 
     def _repr_html_(self) -> str:
         from rankveil.report.notebook import shown
 
-        said = "plausible as chance" if self.plausible else "nearer than chance explains"
-        words = f"Released record {self.record} is nearest, {self.distance:g} ranks away: {said} ({self.p_value:.3g})."
+        words = (
+            f"{self.recognition.sentence} Released record {self.record} is nearest, {self.distance:g} ranks away; a "
+            f"random record comes as near with probability {self.p_value:.3g}."
+        )
         rows = list(zip(self.names, self.nearest, self.ranks, self.d, strict=True))
         return shown(words, grids=[("", ("attribute", "nearest released", "its rank", "distance"), rows)])
 
@@ -111,15 +128,18 @@ def verify(
     f: str | int = "minimax",
     draws: int = DRAWS,
     seed: Seed | int = 0,
+    manifest: Manifest | Mapping[str, Any] | None = None,
     permutation: bool = False,
     progress: Progress | None = None,
     **declared: Any,
 ) -> Verification:
     """Algorithms 2 and 3 for the columns that the subject gives: her nearest released values, distances, diversity.
 
+    How probable it is that a record is hers follows from the manifest: see `Recognition`. Without one it is told only
+    where her values stand in the release as she gave them.
     f is `minimax` (Algorithm 3), `euclidean`, or the number of a released record from 1. Her chance check is exact
-    when the release is a pure permutation of the original (`permutation`, from the manifest) and all its records have
-    the columns she gives, otherwise approximate.
+    when the release is a pure permutation of the original (as the manifest tells, or `permutation`) and all its records
+    have the columns she gives, otherwise approximate.
     Categories without an order are ranked by their marginality in the release, for she does not have the original; with
     a hierarchy she may give one that was not released, and the nearest in meaning stands for it. Where bands or groups
     were released, the one that contains her value stands for it.
@@ -141,6 +161,10 @@ def verify(
         raise TableError("no released record has all the columns that were given")
     if complete.size < len(table):
         notes.append(f"{len(table) - complete.size} released records have missing values there and are left out")
+    laws = laws_of(manifest, table)
+    permutation = permutation or (manifest is not None and _as_manifest(manifest).permutes(names))
+    cells = [_cells(table, name, laws) for name in names]
+    recognition = Recogniser(cells, laws).of(mine.tolist())
     y = released[complete]
     columns = [SortedColumn(y[:, j], categories=known) for j, known in enumerate(categories)]
     nominal = [name for j, name in enumerate(names) if columns[j].nominal]
@@ -177,15 +201,30 @@ def verify(
         null=null,
         approximate=not permutation or not whole_table,
         f=str(f),
-        notes=notes,
+        recognition=recognition,
+        notes=[*notes, *recognition.notes],
     )
+
+
+def laws_of(manifest: Manifest | Mapping[str, Any] | None, table: Table) -> Laws | None:
+    """What a manifest tells of the columns of a release."""
+    return None if manifest is None else Laws(_as_manifest(manifest).content, table)
+
+
+def _as_manifest(manifest: Manifest | Mapping[str, Any]) -> Manifest:
+    return manifest if isinstance(manifest, Manifest) else Manifest(manifest)
+
+
+def _cells(table: Table, name: str, laws: Laws | None) -> Cells:
+    return Cells(name, table.values(name), bool(table.labels(name)), {} if laws is None else laws.law(name))
 
 
 def subject_page(
     masked: Any,
     *,
     columns: Sequence[str] | None = None,
-    title: str = PAGE_TITLE,
+    title: str | None = None,
+    manifest: Manifest | Mapping[str, Any] | None = None,
     permutation: bool = False,
     **declared: Any,
 ) -> str:
@@ -204,11 +243,13 @@ def subject_page(
     for name in names:
         if np.isnan(table.values(name)).all():
             raise TableError(f"column {name}: all its cells are missing; leave it out")
+    laws = laws_of(manifest, table)
+    permutation = permutation or (manifest is not None and _as_manifest(manifest).permutes(names))
     sampled = len(table) ** len(names) > EXHAUSTIVE
     stream = Seed.of(0).stream(*CHANCE)
     return subject_document(
-        title=title,
-        columns=[_released(table, name) for name in names],
+        title=PAGE_TITLE if title is None else title,
+        columns=[replace(_released(table, name), law=_cells(table, name, laws).law) for name in names],
         # a subset of the columns uses the first of them, as verify draws column by column
         uniform=[stream.random(DRAWS) for _ in names] if sampled else [],
         rules={
@@ -220,6 +261,7 @@ def subject_page(
             "decimal": table.decimal,
             "of_nominal": OF_NOMINAL,
             "approximate_with_gaps": APPROXIMATE_WITH_GAPS,
+            "recognition": page_rules(laws),
         },
     )
 

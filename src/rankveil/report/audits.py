@@ -67,8 +67,10 @@ def audit_page(
 
 
 def audit_words(content: Mapping[str, Any]) -> str:
-    """An audit in a few sentences."""
-    said = [
+    """An audit in a few sentences: who is found first."""
+    found = content["measures"].get("people_found")
+    said = [_found_words(found)] if found else []
+    said += [
         f"{content['records']} records were compared on {_counted(content['attributes'], 'attribute')}"
         f" ({listing(content['attributes'], most=8)}); {_MAPPINGS[content['mapping']]}."
     ]
@@ -102,6 +104,19 @@ def audit_words(content: Mapping[str, Any]) -> str:
         failed = [gate["rule"] for gate in content["gates"] if not gate["ok"]]
         said.append(f"Gates that FAILED: {', '.join(failed)}." if failed else "Every gate held.")
     return " ".join(said)
+
+
+def _found_words(found: Mapping[str, Any]) -> str:
+    """Who is found, in one sentence with its interval."""
+    details = found["details"]
+    if "interval" not in details or details.get("interval") is None:
+        return f"On average {_percent(found['value'])} of the people can be found by somebody who knows all originals."
+    low, high = details["interval"]
+    sure = f", {details['certain']:,} of them with certainty" if details.get("certain") else ""
+    return (
+        f"{_percent(found['value'])} of the people can be found by somebody who knows all originals{sure} (95 % "
+        f"interval {_percent(low)} to {_percent(high)}; blind guessing finds {_percent(details.get('guessing', 0.0))})."
+    )
 
 
 def audit_sections(content: Mapping[str, Any], pictures: AuditPictures, *, public: bool = False) -> list[Section]:

@@ -1,6 +1,6 @@
 """The subject's page: released columns and the check of Algorithms 2 and 3 in one HTML file that sends nothing.
 
-The page loads nothing either. Its Content-Security-Policy allows its own two scripts and its style by their hashes and
+The page loads nothing either. Its Content-Security-Policy allows its own scripts and its style by their hashes and
 forbids everything else, so that neither a name in the data nor what the subject types can become a request.
 """
 
@@ -45,6 +45,8 @@ class Released:
     """For dates and times: date, timestamp or time, the unit (day, s, ms, us, ns) of the numbers, and if in UTC."""
     ends: tuple[str, str] | None = None
     """The first and the last date or time, as text."""
+    law: Mapping[str, Any] = field(default_factory=dict)
+    """How her own value became the released one, as far as the manifest tells."""
     means: Mapping[str, str] = field(default_factory=dict)
     """What codes among the levels stand for, where the file says it."""
 
@@ -83,7 +85,8 @@ def subject_document(
     """The page as HTML.
 
     `uniform` holds for each column the draws on (0, 1) that pick its random values, or nothing where all combinations
-    are tried; `rules` what else the check needs: schema, draws, exhaustive, plausible, approximate, decimal.
+    are tried; `rules` what else the check needs: schema, draws, exhaustive, plausible, approximate, decimal, and those
+    of the recognition of her record.
     """
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
@@ -96,7 +99,7 @@ def subject_document(
         "uniform": [_text(draws, "f8") for draws in uniform],
     }
     style = _own("subject.css")
-    scripts = [_own("subject.check.js"), _own("subject.page.js")]
+    scripts = [_own(f"subject.{part}.js") for part in ("recognition", "check", "page")]
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string(_own("subject.html.j2")).render(
         title=title,
@@ -105,7 +108,7 @@ def subject_document(
         columns=columns,
         draws=f"{rules['draws']:,}",
         exhaustive=f"{rules['exhaustive']:,}",
-        plausible=f"{rules['plausible']:.0%}",
+        told=rules["recognition"]["told"],
         approximate=rules["approximate"],
         gaps=any(bool(np.isnan(column.values).any()) for column in columns),
         # our own text, and data in which no letter can end the element
@@ -135,6 +138,7 @@ def _packed(column: Released) -> dict[str, Any]:
     kind = _narrowest(column.values)
     packed: dict[str, Any] = {"name": column.name, "levels": column.levels, "type": kind}
     packed["values"] = _text(column.values, kind)
+    packed["law"] = dict(column.law)
     if column.levels:
         packed |= {"ranking": column.ranking, "nominal": column.nominal, "others": column.others}
         packed["within"] = column.within

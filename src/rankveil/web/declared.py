@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rankveil.errors import ParameterError, RankveilError
+from rankveil.errors import FileError, ParameterError, RankveilError
 from rankveil.hierarchy import Hierarchy
 from rankveil.schema import Schema
-from rankveil.web.workspace import new_id, write_bytes
+from rankveil.web.workspace import is_file_name, new_id, write_bytes
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,8 @@ class Declared:
         """From plain data."""
         known = {name: plain[name] for name in cls.__dataclass_fields__ if name in plain}
         kept = {name: Kept(**each) for name, each in plain.get("hierarchies", {}).items()}
+        if not all(is_file_name(each.file) for each in kept.values()):  # a workspace may have come from somebody else
+            raise FileError("a hierarchy of the table does not lie beside it")
         return cls(**{**known, "hierarchies": kept})
 
     def schema(self, names: Sequence[str], *, folder: Path) -> Schema:

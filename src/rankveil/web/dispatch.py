@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -14,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from rankveil.errors import FileError, ParameterError
 from rankveil.execute import cores
+from rankveil.web import processes
 from rankveil.web.runs import Run, Runs, Status
 from rankveil.web.workspace import write_json
 
@@ -164,7 +164,7 @@ class Dispatcher:
             self._waiting.remove(id)
             run = self._runs.keep(replace(run, status="running", started=time.time()))
             try:
-                self._working[id] = _Working(self._process(run))
+                self._working[id] = _Working(processes.start("rankveil.web.work", str(self._runs.folder(run))))
             except OSError as error:
                 reason = (error.strerror or "the system refused").lower()
                 self._fail(run, f"the work could not be started: {reason}")
@@ -172,16 +172,6 @@ class Dispatcher:
     def _fail(self, run: Run, sentence: str) -> None:
         write_json(self._runs.folder(run) / "failure.json", {"sentence": sentence})
         self._runs.keep(replace(run, status="failed", ended=time.time()))
-
-    def _process(self, run: Run) -> subprocess.Popen[bytes]:
-        """A process in a group of its own; its standard input ends when this one ends, however that happens."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "rankveil.web.work", str(self._runs.folder(run))],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
 
 
 def _signal(process: subprocess.Popen[bytes], what: signal.Signals) -> None:

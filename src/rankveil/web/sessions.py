@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import secrets
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 
 from rankveil.errors import FileError
+from rankveil.files.user_key import is_sealed, seal
 from rankveil.web.workspace import Workspace, read_json, write_json
 
 _MOST = 20
@@ -30,8 +32,13 @@ class Sessions:
         self._token = token
         self._renewed = renewed
         self._guard = threading.Lock()
-        kept = (read_json(self._path) or {}).get("sessions", [])
-        self._known = [each for each in kept if isinstance(each, str)]
+        self._root = str(workspace.root)
+        kept = read_json(self._path) or {}
+        known = kept.get("sessions")
+        # a workspace may have come from somebody else, whose browsers do not come in
+        self._known: list[str] = []
+        if isinstance(known, list) and is_sealed("sessions", self._bound(known), kept.get("seal")):
+            self._known = [each for each in known if isinstance(each, str)]
         # A browser sends the cookies of 127.0.0.1 to every port: each workspace has a name of its own.
         self.cookie = f"rankveil_{_hashed(str(workspace.root))[:12]}"
 
@@ -44,9 +51,13 @@ class Sessions:
             session = secrets.token_urlsafe(32)
             self._known = [*self._known, _hashed(session)][-_MOST:]
             with suppress(FileError):  # a full disk: this server knows the browser, the next one will not
-                write_json(self._path, {"sessions": self._known})
+                write_json(self._path, {"sessions": self._known, "seal": seal("sessions", self._bound(self._known))})
         self._renewed(self._token)
         return session
+
+    def _bound(self, known: list[str]) -> bytes:
+        """What is sealed: the sessions of this workspace."""
+        return json.dumps([self._root, known]).encode()
 
     def knows(self, session: str) -> bool:
         """Whether a cookie's text is one of the sessions."""

@@ -15,14 +15,16 @@ from typing import Any
 from urllib.parse import quote
 
 from rankveil import datasets, files
-from rankveil.errors import FileError, ParameterError, RankveilError
+from rankveil.errors import FileError, FormatError, ParameterError, RankveilError
 from rankveil.files import Dialect, databases, registry
 from rankveil.files.atomic import said_of
+from rankveil.files.folders import ENDING, refuse_table_format
 from rankveil.inspection import Inspection, inspect
 from rankveil.manifest import Manifest
 from rankveil.table import Table
+from rankveil.web import looking
 from rankveil.web.declared import Declared, keep_hierarchy
-from rankveil.web.workspace import Workspace, new_id, read_json, write_bytes, write_json
+from rankveil.web.workspace import Workspace, is_file_name, new_id, read_json, write_bytes, write_json
 
 _SETTINGS = {"user", "password", "host", "port", "dbname", "sslmode"}
 """What an address of a server may set here; others name files of this machine or run on the server."""
@@ -30,6 +32,9 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _LONGEST_NAME = 120
 _KEPT_OPEN = 2
 """Tables that stay in memory: the one that is worked on, and the one before."""
+
+_FROM_OUTSIDE = ("upload", "inbox")
+"""Origins of files that others wrote."""
 
 EXAMPLES = {
     "demo": "1000 people who never were: ages, incomes, taxes, savings",
@@ -169,27 +174,30 @@ class Sources:
     def add(
         self,
         name: str,
-        fill: Callable[[Path], object],
+        fill: Callable[[Path], Sequence[str] | None],
         *,
         origin: str,
         declared: Declared | None = None,
         manifest: bytes | None = None,
-        notes: Sequence[str] = (),
     ) -> Source:
-        """A new table, whose file `fill` writes, perhaps with its manifest; what cannot be read is refused."""
+        """A new table, whose file `fill` writes, perhaps with its manifest; what cannot be read is refused.
+
+        `fill` may return what is to be said of it. A file that came from outside is first read in another process.
+        """
         name = plain_name(name)
         registry.reader(name)  # refuses an ending that nothing reads
         id = new_id()
         folder = self._workspace.folder("data", id)
         folder.mkdir(mode=0o700)
-        source = Source(
-            id, name, f"table{registry.ending_of(name)}", origin, time.time(), declared or Declared(), tuple(notes)
-        )
+        file = f"table{registry.ending_of(name)}"
         try:
-            path = folder / source.file
+            path = folder / file
             with said_of(name, deed="kept"):
-                fill(path)
+                notes = fill(path) or ()
                 os.chmod(path, 0o600)
+            if origin in _FROM_OUTSIDE:
+                looking.look_at(path, name=name)
+            source = Source(id, name, file, origin, time.time(), declared or Declared(), tuple(notes))
             opened = open_table(path, source.declared, name=name)
             if len(opened.table) == 0:
                 raise ParameterError("the table has no records")
@@ -228,9 +236,18 @@ class Sources:
         if name not in self.inbox():
             raise ParameterError("there is no such file in the inbox")
         origin = self._workspace.root / "inbox" / name
+        if registry.ending_of(name) == ENDING:
+            try:
+                refuse_table_format(str(origin))  # the copy will not lie beside the log of the format
+            except FormatError as error:
+                raise FormatError(str(error).replace(str(origin), name).replace(str(origin.parent), "inbox")) from None
         beside = origin.with_name(f"{name}.manifest.json")
         manifest = beside.read_bytes() if beside.is_file() and not beside.is_symlink() else None
-        return self.add(name, lambda path: shutil.copyfile(origin, path), origin="inbox", manifest=manifest)
+
+        def fill(path: Path) -> None:
+            shutil.copyfile(origin, path)
+
+        return self.add(name, fill, origin="inbox", manifest=manifest)
 
     def add_database(self, url: str) -> Source:
         """A copy of a table of a server, or of a database file in the inbox; the address itself is not kept."""
@@ -242,13 +259,16 @@ class Sources:
             url = f"{address.scheme}:///{folder}{quote(self._database_file(address.file))}?{url.partition('?')[2]}"
         elif not set(address.settings) <= _SETTINGS:
             raise ParameterError(f"the address may set only {', '.join(sorted(_SETTINGS))} and table here")
-        try:
-            loaded = files.load(url)
-        except RankveilError as error:
-            raise type(error)(str(error).replace(folder, "")) from None
         name = re.sub(r"[^\w.-]+", "_", address.table).strip("._") or "table"
-        notes = [note.replace(folder, "") for note in loaded.notes]
-        return self.add(f"{name}.parquet", lambda path: files.save(loaded.data, path), origin="database", notes=notes)
+
+        def fill(path: Path) -> list[str]:
+            try:
+                notes = looking.copy_table(url, path, name=databases.shown(url))
+            except RankveilError as error:
+                raise type(error)(str(error).replace(folder, "")) from None
+            return [note.replace(folder, "") for note in notes]
+
+        return self.add(f"{name}.parquet", fill, origin="database")
 
     def _database_file(self, name: str) -> str:
         """The name of a file in the inbox; no other file of this machine is opened."""
@@ -315,7 +335,10 @@ def _can_be_picked(entry: os.DirEntry[str]) -> bool:
     return registry.ending_of(entry.name) in registry.formats()
 
 
-def _source(id: str, meta: Mapping[str, Any]) -> Source:
+def _source(id: str, meta: Mapping[str, Any]) -> Source | None:
+    """The table that a document tells of; None when it is not one that lies in its folder."""
+    if not is_file_name(str(meta["file"])):
+        return None
     return Source(
         id=id,
         name=str(meta["name"]),

@@ -12,6 +12,14 @@ CONTROLS = (
     (r"--kind .+?=(\w+) (says|ranks)", r"the “kind” \1 on the Data page \2"),
     (r" with --kind \w+=(\w+)", r" with the “kind” \1 on the Data page"),
     (r"as --kind '[^']*:([^']*)'", r"under “order of words” on the Data page, as in \1"),
+    (r", as in --kind \S+=\S+.*", ": choose its “kind” on the Data page"),
+    # the manifest of a release that was made elsewhere is not asked for: what was done is learned
+    (
+        r"(name|give) the right (one|manifest)( with --manifest)?, or (leave it out with )?--no-manifest",
+        "mask it again",
+    ),
+    (r"leave (it|the manifest) out (with --no-manifest|\(--no-manifest\))", "mask it again"),
+    (r" \(--no-manifest learns from the two tables instead\)", ": mask it again"),
     (r" with --role \w+=[\w-]+", " under “role” on the Data page"),
     (r"--role \w+=[\w-]+", "choose it under “role” on the Data page"),
     (r": --hierarchy \S+", ": choose its file under “hierarchy” on the Data page"),
@@ -28,6 +36,7 @@ CONTROLS = (
     (r", as in --set \w+\.\S+", ": enter it under “Other values for single columns”"),
     (r"--set (\w+)=\S+", r"enter it in the field \1"),
     (r", as with --cluster local\b", ""),
+    (r", or Parquet in parts with --cluster local\b", ""),
     (r"more: --draws\b", "more: “Random records”"),
     (r"--then (\w+)", r"one more step, \1,"),
     (r"delete it, or leave out --resume", "begin a new one"),

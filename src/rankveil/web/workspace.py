@@ -7,7 +7,8 @@
     plans/ID.json           the plan that is being built for a table, with its history
     runs/ID/                one piece of work: run.json, progress.json, result.json or failure.json, and its outputs
 
-An ID is drawn at random and checked whenever it comes back: no text of a request becomes a path unchecked.
+An ID is drawn at random and checked whenever it comes back: no text of a request becomes a path unchecked. A workspace
+may have come from somebody else: nothing in it is followed through a symbolic link, neither to write nor to delete.
 """
 
 from __future__ import annotations
@@ -64,17 +65,21 @@ class Workspace:
         self._lock: Any = None
         _make(self.root)
         for room in ("data", "plans", "runs", "inbox"):
+            if (self.root / room).is_symlink():
+                raise FileError(f"{self.root}: its folder {room} is a symbolic link; put a folder in its place")
             (self.root / room).mkdir(mode=0o700, exist_ok=True)
 
     def folder(self, room: Room, id: str) -> Path:
         """The folder of a thing, whether it is there or not."""
-        if not is_id(id):
+        found = self.root / room / id
+        if not is_id(id) or found.is_symlink():
             raise FileError("there is nothing of that name in the workspace")
-        return self.root / room / id
+        return found
 
     def ids(self, room: Room) -> list[str]:
         """What there is in a room."""
-        return [name for name in os.listdir(self.root / room) if is_id(name)]
+        with os.scandir(self.root / room) as entries:
+            return [entry.name for entry in entries if is_id(entry.name) and not entry.is_symlink()]
 
     def remove(self, room: Room, id: str) -> None:
         """Delete the folder of a thing for good; once it is gone under its name, it is nowhere half there."""
@@ -91,10 +96,13 @@ class Workspace:
         """Delete what an earlier server had begun to write or to delete when it was killed."""
         for room, mark in (("data", "meta.json"), ("runs", "run.json")):
             for left in (self.root / room).iterdir():
+                if left.is_symlink():
+                    continue
                 if left.name.startswith(_GONE) or (is_id(left.name) and not (left / mark).exists()):
                     shutil.rmtree(left, ignore_errors=True)
-        for pattern in (".*", "plans/.*", "data/*/.*", "runs/*/.*"):
-            for left in self.root.glob(pattern):
+        things = [self.root / room / id for room in ("data", "runs") for id in self.ids(room)]
+        for folder in (self.root, self.root / "plans", *things):
+            for left in folder.glob(".*"):
                 if left.name != _LOCK and left.is_file():
                     _unlink(left)
         for plan in (self.root / "plans").iterdir():
@@ -127,7 +135,12 @@ class Workspace:
 
 def open_lock(folder: Path) -> Any:
     """A file in a folder to hold a lock on, for its owner alone."""
-    return open(os.open(folder / _LOCK, os.O_WRONLY | os.O_CREAT, 0o600), "w")
+    flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+    try:
+        return open(os.open(folder / _LOCK, flags, 0o600), "wb")
+    except OSError as error:
+        reason = (error.strerror or "the system refused").lower()
+        raise FileError(f"{folder / _LOCK}: cannot be opened: {reason}") from None
 
 
 def _unlink(path: Path) -> None:

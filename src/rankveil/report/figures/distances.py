@@ -151,7 +151,7 @@ def match_distances(
     >>> null = {0.0: 0.25, 1.0: 0.75}
     >>> chart = match_distances(np.array([0.0, 1.0]), null, n=2, draws=4, claims=0, withstands=True)
     >>> chart.title
-    'None of the 2 records can be claimed: their matches are no closer than chance explains'
+    "The paper's test: of 2 matches none is nearer than records of independent values come"
     >>> [series.y for series in chart.series]
     [(0.5, 0.5), (0.25, 0.75)]
     """
@@ -217,8 +217,8 @@ def _public_curves(names: tuple[str, str], real: Array, at: Array, shares: Array
 
 def _match_title(*, n: int, claims: int) -> str:
     if claims == 0:
-        return f"None of the {n} records can be claimed: their matches are no closer than chance explains"
-    return f"{claims} of {n} records can be claimed: their matches are closer than chance"
+        return f"The paper's test: of {n} matches none is nearer than records of independent values come"
+    return f"The paper's test: {claims} of {n} matches are nearer than records of independent values come"
 
 
 def _null(null: Mapping[float, float] | tuple[Array, Array]) -> tuple[Array, Array]:

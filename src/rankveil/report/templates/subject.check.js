@@ -510,6 +510,12 @@ const rankveil = (() => {
     const target = sorted.map((column, j) => column.ranks[where[j]]);
     const { chosen, found } = match(view, target, f);
     const d = sorted.map((column, j) => Math.abs(column.rankOf[chosen] - target[j]));
+    const told = await recognition.recognise(
+      columns.map((column, j) => ({
+        name: column.name, values: valuesOf(column), hers: mine[j], labelled: column.levels.length > 0, law: column.law,
+      })),
+      released.records, released.recognition, breathing(pause), listing,
+    );
     const notes = [];
     for (const column of columns) {
       const label = levelAround(column, record[column.name]);
@@ -539,10 +545,16 @@ const rankveil = (() => {
         return null;
       });
     }
+    notes.push(...told.notes);
     const distance = Math.max(...d);
     const pValue = probability(chance, distance);
     return {
       schema: released.schema,
+      sentence: told.sentence,
+      probability: told.probability,
+      candidates: told.candidates,
+      likeliest: told.likeliest.map((row) => row + 1),
+      record_probability: told.chances ? told.chances[rows[chosen]] : null,
       attributes: columns.map((column) => column.name),
       rankings: Object.fromEntries(columns.filter(({ levels }) => levels.length).map((one) => [one.name, one.ranking])),
       f: String(f),

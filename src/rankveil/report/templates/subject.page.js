@@ -2,6 +2,7 @@
 "use strict";
 (() => {
   const { released, check, recordOf, momentIn } = rankveil;
+  const { percent } = recognition;
   const DASH = "\u2013";
   const LISTED = 20; // equally near records that are named
   const BARS = 40;
@@ -133,14 +134,18 @@
       ? `The released record nearest to your values is number ${found.record} of ${released.records}${same}.`
       : `You chose the released record ${found.record} of ${released.records}.`;
     const about = chance.approximate || !chance.exhaustive ? "about " : "";
-    const lines = [
-      `${which} It is ${counted(chance.distance, "rank")} away from them where it differs most.`,
+    const lines = [];
+    if (found.probability > 0) {
+      const likely = found.likeliest.slice(0, LISTED).join(", ") + (found.likeliest.length > LISTED ? ", ..." : "");
+      lines.push(`Likeliest: record${found.likeliest.length === 1 ? "" : "s"} ${likely} of ${released.records}.`);
+    }
+    const own = found.record_probability === null || found.likeliest.includes(found.record)
+      ? "" : ` It is yours with probability ${percent(found.record_probability)}.`;
+    lines.push(
+      `${which} It is ${counted(chance.distance, "rank")} away from them where it differs most.${own}`,
       `A record of random values finds a released record that near ${often(chance.p_value)} `
         + `(probability ${about}${number(chance.p_value)}).`,
-    ];
-    lines.push(chance.plausible
-      ? "So a match like yours is plausible as chance: nobody can be sure that this record is you."
-      : "So chance hardly explains a match like yours: whoever knows your values may find your record.");
+    );
     if (found.attributes.length === 1) {
       lines.push("With one value alone some released record is always near. Fill in more values to learn more.");
     }
@@ -165,10 +170,9 @@
 
   function show(found, values) {
     const { chance, diversity } = found;
-    element("answer").className = chance.plausible ? "chance" : "found";
-    element("verdict").textContent = chance.plausible
-      ? "A match like yours is what chance would give."
-      : "A match like yours is NOT what chance would give.";
+    // 0.09: the largest probability that the European Medicines Agency and Health Canada accept
+    element("answer").className = found.probability !== null && found.probability <= 0.09 ? "chance" : "found";
+    element("verdict").textContent = found.sentence;
     element("words").replaceChildren(...verdict(found).map((line) => make("p", line)));
     const theirs = recordOf(found.record, found.attributes);
     element("theirs").textContent = `record ${found.record} has`;

@@ -13,13 +13,15 @@ from rankveil.web.jobs.pair import pair_of
 
 
 def attack_release(job: Job) -> None:
-    """Link the records of the release as an intruder would."""
+    """Find people in the release as an intruder would, with all that is published of it."""
     settings, both = job.run.settings, pair_of(job)
     job.progress.stage("linking")
     draws = int(settings.get("draws") or 10_000)
     made = rv.attack(
         both.original,
         both.masked,
+        manifest=both.manifest,
+        ordered=True,
         draws=draws,
         subsets=bool(settings.get("subsets")),
         progress=job.progress,
@@ -32,12 +34,12 @@ def attack_release(job: Job) -> None:
     made.report(job.folder / "internal.html", command=shlex.join(words))
     os.chmod(job.folder / "internal.html", 0o600)
     job.add("attack.json", json.dumps(plain(content)))
-    job.show(attack_sections(content, made.matches.distance, (made.null.values, made.null.shares)))
+    job.show(attack_sections(content, made.pictures()))
     outputs = {
         "internal.html": output(
             "The internal attack report", f"{stem}-attack-internal.html", private=True, text="everything"
         ),
         "attack.json": output("All links", f"{stem}-attack.json", private=True, text="for other programs"),
     }
-    told = {"words": attack_words(content), "withstands": made.withstands, "command": shlex.join(words)}
+    told = {"words": attack_words(content), "holds": made.holds, "command": shlex.join(words)}
     job.finish(told, outputs)

@@ -19,6 +19,7 @@ def audit_release(job: Job) -> None:
     made = rv.audit(
         both.original,
         both.masked,
+        manifest=both.manifest,
         measures=settings.get("measures") or None,
         fail_if=settings.get("fail_if", ()),
         settings=settings.get("settings") or None,

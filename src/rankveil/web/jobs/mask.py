@@ -119,8 +119,7 @@ def _subject_page(job: Job, masked: Table, release: rv.Release, notes: list[str]
     job.progress.stage("writing the subject's page")
     try:
         columns = tuple(name for name in release.changed) or None
-        permutation = release.manifest.permutes(columns or masked.names)
-        job.add("subject.html", rv.subject_page(masked, columns=columns, permutation=permutation))
+        job.add("subject.html", rv.subject_page(masked, columns=columns, manifest=release.manifest))
     except RankveilError as error:
         notes.append(f"there is no page for subjects: {error}")
         return False

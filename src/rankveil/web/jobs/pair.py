@@ -15,6 +15,7 @@ from rankveil.web.declared import Declared
 from rankveil.web.jobs.job import Job
 from rankveil.web.jobs.names import names_of
 from rankveil.web.sources import Opened, open_table
+from rankveil.web.workspace import is_file_name
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class Pair:
     matching: dict[str, Any]
     notes: list[str]
     command: list[str]
+    manifest: rv.Manifest | None = None
+    """What is published of the release, where it was made here."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class _Release:
     matching: dict[str, Any]
     told: list[str]
     notes: list[str]
+    manifest: rv.Manifest | None = None
 
 
 def pair_of(job: Job) -> Pair:
@@ -45,7 +49,7 @@ def pair_of(job: Job) -> Pair:
     release = _of_workspace(job) if job.run.release is not None else _made_elsewhere(job, first.table)
     columns = tuple(job.run.settings.get("columns") or ()) or None
     notes = [*first.notes, *release.opened.notes, *release.notes]
-    if columns is None and job.run.release is not None:
+    if columns is None and job.run.release is not None and job.run.kind != "attack":  # an intruder uses what there is
         columns = _not_dropped(first.table, release.opened.table, notes)
     told = [*release.told, "--columns", ",".join(columns)] if columns else release.told
     source, flags = job.source(job.run.source), repeat.flags_of_whole(Declared.of(job.run.declared))
@@ -55,6 +59,7 @@ def pair_of(job: Job) -> Pair:
         {"columns": columns, **release.matching},
         notes,
         ["rankveil", job.run.kind, source.name, release.name, *told, *flags],
+        release.manifest,
     )
 
 
@@ -65,12 +70,15 @@ def _of_workspace(job: Job) -> _Release:
         raise FileError("the masking is not in the workspace any more")
     folder, content, names = job.runs.folder(run), job.runs.result(run)["content"], names_of(job.source(run.source))
     beside = job.sources.folder(job.source(run.source))
+    if not is_file_name(content["masked"]):
+        raise FileError("the masked table does not lie with its masking")
     opened = open_table(folder / content["masked"], Declared.of(run.declared), name=names.masked, folder=beside)
+    manifest = rv.Manifest.from_json((folder / "manifest.json").read_text("utf-8"))
     if content["mapping"] == "none":
-        return _Release(names.masked, opened, {"mapping": False}, ["--no-mapping"], [])
+        return _Release(names.masked, opened, {"mapping": False}, ["--no-mapping"], [], manifest)
     if content["mapping"] == "reordered":
-        return _Release(names.masked, opened, {"secret": _secret(folder)}, ["--secret", names.secret], [])
-    return _Release(names.masked, opened, {}, [], [])
+        return _Release(names.masked, opened, {"secret": _secret(folder)}, ["--secret", names.secret], [], manifest)
+    return _Release(names.masked, opened, {}, [], [], manifest)
 
 
 def _not_dropped(original: Table, masked: Table, notes: list[str]) -> tuple[str, ...] | None:

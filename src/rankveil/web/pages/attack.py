@@ -1,4 +1,4 @@
-"""Attack: what an intruder who knows every original record can claim."""
+"""Attack: who can be found by somebody who knows every original record."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ TARGETS = {
     "sweep": "the whole map of risk and utility",
     "risk": "all at the same risk",
     "utility": "all at the same utility (the first one ticked)",
-    "claims": "the least strength against which an intruder can claim nothing",
+    "found": "the least strength with which at most 9 % of the people are found, nobody with certainty",
     "level": "every attribute at the same permutation level",
 }
 
@@ -101,8 +101,8 @@ def _settings(bench: Bench, source: Source, form: FormData) -> dict[str, Any]:
     target, at = str(form.get("at") or "sweep"), {}
     if target not in TARGETS:
         raise ParameterError("choose where to compare")
-    if target == "claims":
-        at = {"claims": 0.0}
+    if target == "found":
+        at = {"found": 0.09}
     elif target != "sweep":
         at = {target: forms.read_number(form, "value", least=-1e9, most=1e9, what="the value to compare at")}
     utility = [catalogue.get_measure(str(name)).id for name in form.getlist("utility")]

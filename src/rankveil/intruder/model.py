@@ -1,0 +1,537 @@
+"""What the released columns say about whose they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankveil.catalogue import Method
+from rankveil.intruder.shared import SharedColumns
+from rankveil.intruder.simulation import Simulated, Simulator
+from rankveil.likelihood import (
+    CodeTerm,
+    Displacement,
+    Exchange,
+    JointNoise,
+    KeptRanks,
+    Noise,
+    NoiseTerm,
+    Points,
+    RankTerm,
+    Recomputed,
+    Records,
+    SharedNoise,
+    SharedNoiseTerm,
+    SignedNoise,
+    SignedTerm,
+    Statement,
+    Term,
+    Turned,
+    TurnedTerm,
+    Unrelated,
+    whitened,
+)
+from rankveil.methods.round import decimals_of
+from rankveil.plans import Plan, Step
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
+Values = Mapping[str, Array]
+
+_ALIKE = 300
+"""The number of the release that shows which columns are the same whatever is drawn; no other has it."""
+_NEARLY = 1e-9
+"""Numbers that differ by less, relatively, are taken as equal: they were computed in another order."""
+
+
+class Part(Protocol):
+    """The likelihood of some columns, for whatever release of the same original."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns."""
+
+    def term(self, released: Values) -> Term:
+        """The likelihood of links with the records of a release."""
+
+
+@dataclass(frozen=True, eq=False)
+class NoisePart:
+    """A column with noise of a stated law."""
+
+    name: str
+    x: Array
+    noise: Noise
+    grid: float = 0.0
+    clip: tuple[float, float] = (-np.inf, np.inf)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def term(self, released: Values) -> Term:
+        return NoiseTerm(self.x, released[self.name], self.noise, self.grid, self.clip)
+
+
+@dataclass(frozen=True, eq=False)
+class JointPart:
+    """Columns with normal noise of a stated covariance."""
+
+    names: tuple[str, ...]
+    x: Array
+    weights: Array
+    """What makes the noise of the columns independent and of unit variance."""
+
+    def term(self, released: Values) -> Term:
+        return Points(self.x @ self.weights, np.column_stack([released[name] for name in self.names]) @ self.weights)
+
+
+@dataclass(frozen=True, eq=False)
+class RankPart:
+    """A column whose values changed places."""
+
+    name: str
+    x: Array
+    gaps: Array
+    bounded: bool = True
+    pairs: bool = False
+    """Whether values changed places in pairs."""
+    reach: int = 0
+    """The largest displacement."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def term(self, released: Values) -> Term:
+        ordered = np.sort(self.x[~np.isnan(self.x)])
+        return RankTerm(
+            rank_interval(self.x, ordered), rank_interval(released[self.name], ordered), self.gaps, self.bounded
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class OwnRanksPart(RankPart):
+    """A column whose released values are ranked among themselves, not among the original's."""
+
+    def term(self, released: Values) -> Term:
+        y = released[self.name]
+        ordered = np.sort(self.x[~np.isnan(self.x)])
+        own = np.sort(y[~np.isnan(y)])
+        return RankTerm(
+            rank_interval(self.x, ordered),
+            rank_interval(y, own if own.size == ordered.size else ordered),
+            self.gaps,
+            self.bounded and own.size == ordered.size,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class SignedPart:
+    """Columns that all grow or all shrink."""
+
+    names: tuple[str, ...]
+    x: Array
+    scale: Array
+
+    def term(self, released: Values) -> Term:
+        return SignedTerm.of(self.x, np.column_stack([released[name] for name in self.names]), self.scale)
+
+
+@dataclass(frozen=True, eq=False)
+class TurnedPart:
+    """Columns turned within groups."""
+
+    names: tuple[str, ...]
+    x: Array
+    group: Codes
+
+    def term(self, released: Values) -> Term:
+        return TurnedTerm(self.group, self.x, np.column_stack([released[name] for name in self.names]))
+
+
+@dataclass(frozen=True, eq=False)
+class SharedNoisePart:
+    """Columns whose groups got noise as wholes."""
+
+    names: tuple[str, ...]
+    said: SharedNoise
+    whole: bool = False
+
+    def term(self, released: Values) -> Term:
+        said = self.said
+        y = np.column_stack([released[name] for name in self.names])
+        return SharedNoiseTerm(said.group, said.centre, said.scale, y, self.whole)
+
+
+@dataclass(frozen=True, eq=False)
+class CodePart:
+    """A column of categories that are exchanged."""
+
+    name: str
+    x: Array
+    log_matrix: Array
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def term(self, released: Values) -> Term:
+        y = released[self.name]
+        size = self.log_matrix.shape[1]
+        strange = np.isnan(y) | (y >= size)
+        return CodeTerm(self.x, np.where(strange, np.nan, y), self.log_matrix)
+
+
+@dataclass(frozen=True, eq=False)
+class MissingPart:
+    """Whether a cell is missing, where that is not the same in every release."""
+
+    name: str
+    x: Array
+    log_matrix: Array
+    """Rows: there, missing in the original; columns: in the release."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def term(self, released: Values) -> Term:
+        return CodeTerm(self.x, np.isnan(released[self.name]).astype(float), self.log_matrix)
+
+
+@dataclass(eq=False)
+class Model:
+    """Everything that the intruder makes of a release."""
+
+    count: int
+    """How many originals there are."""
+    keys: dict[str, Array] = field(default_factory=dict)
+    """Columns that he computes himself, or that were left as they are: what every original has there."""
+    parts: list[Part] = field(default_factory=list)
+    silent: list[str] = field(default_factory=list)
+    """Columns that say nothing."""
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def whole(self) -> bool:
+        """Whether groups are linked as wholes: nothing but their noisy centres says anything."""
+        return not self.keys and len(self.parts) == 1 and isinstance(self.parts[0], SharedNoisePart)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing says anything."""
+        return not self.keys and not self.parts
+
+    def terms(self, released: Values) -> list[Term]:
+        """The likelihood of links with the records of a release, key columns left out."""
+        if self.whole:
+            return [
+                replace(part, whole=True).term(released) for part in self.parts if isinstance(part, SharedNoisePart)
+            ]
+        return [part.term(released) for part in self.parts]
+
+    def key_codes(self, released: Values, count: int) -> tuple[Codes, Codes]:
+        """Group numbers of originals and released records: equal where all key columns are; -1 where nobody's are."""
+        first, second = np.zeros(self.count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+        for name, x in self.keys.items():
+            code_x, code_y = equal_codes(x, released[name])
+            size = int(code_x.max(initial=0)) + 2
+            lost = (second < 0) | (code_y < 0)
+            _, numbers = np.unique(
+                np.concatenate((first * size + code_x, np.where(lost, 0, second * size + code_y))), return_inverse=True
+            )
+            first = numbers[: self.count]
+            second = np.where(lost, -1, numbers[self.count :])
+        return first, second
+
+    def strangers(self, released: Values) -> dict[str, int]:
+        """For each key column, how many released cells no original gives."""
+        found = {name: int(np.sum(equal_codes(x, released[name])[1] < 0)) for name, x in self.keys.items()}
+        return {name: many for name, many in found.items() if many}
+
+
+def equal_codes(x: Array, y: Array) -> tuple[Codes, Codes]:
+    """Codes of two columns, equal where values are (nearly) equal; missing cells are 0, released strangers -1.
+
+    >>> equal_codes(np.array([1.0, np.nan, 3.0]), np.array([3.0 + 1e-12, 2.0, np.nan]))
+    (array([1, 0, 2]), array([ 2, -1,  0]))
+    """
+    there = np.unique(x[~np.isnan(x)])
+    gone_x, gone_y = np.isnan(x), np.isnan(y)
+    code_x = np.where(gone_x, 0, np.searchsorted(there, np.where(gone_x, 0.0, x)) + 1)
+    if not there.size:
+        return code_x, np.where(gone_y, 0, -1)
+    place = np.searchsorted(there, np.where(gone_y, 0.0, y))
+    low, high = np.maximum(place - 1, 0), np.minimum(place, there.size - 1)
+    filled = np.where(gone_y, 0.0, y)
+    nearest = np.where(np.abs(filled - there[low]) <= np.abs(there[high] - filled), low, high)
+    apart = np.abs(filled - there[nearest])
+    same = apart <= _NEARLY * np.abs(there[nearest]) + 1e-15 * float(np.abs(there).max())
+    return code_x, np.where(gone_y, 0, np.where(same, nearest + 1, -1))
+
+
+def rank_interval(values: Array, ordered: Array) -> Array:
+    """The first and the last strict rank (from 0) that a value has among others; next to its place if it is not one.
+
+    >>> rank_interval(np.array([2.0, 5.0, np.nan]), np.array([1.0, 2.0, 2.0, 5.0]))
+    array([[ 1.,  2.],
+           [ 3.,  3.],
+           [nan, nan]])
+    """
+    low = np.searchsorted(ordered, values, side="left").astype(np.float64)
+    high = np.searchsorted(ordered, values, side="right") - 1.0
+    low = np.minimum(low, max(ordered.size - 1, 0))
+    made = np.column_stack((low, np.maximum(low, high)))
+    made[np.isnan(values)] = np.nan
+    return made
+
+
+def statement(entry: Method, x: Any, parameters: Any, **known: Any) -> Statement:
+    """What a method says that it tells an intruder."""
+    assert entry.intruder is not None, entry.id
+    return entry.intruder(x, parameters, **known)
+
+
+def stated_model(
+    columns: SharedColumns, simulator: Simulator, releases: Sequence[Simulated], names: Sequence[str]
+) -> tuple[Model, list[str]]:
+    """The model of some columns that follows from a manifest, and those for which it gives no closed form."""
+    table = columns.original
+    count = len(table)
+    model = Model(count)
+    everybody = Simulator(columns, _of_values(simulator.plan), simulator.seed) if simulator.plan.steps else None
+    # with draws of its own: with those of the only release of a large table everything would seem to be recomputed
+    alike = everybody.release(_ALIKE) if everybody is not None and everybody.plan.steps else None
+    original = columns.read(table)
+    account = simulator.before(0, len(simulator.plan.steps))
+    open_: list[str] = []
+    for name in names:
+        if any(name not in each.values for each in releases):
+            continue  # dropped in what the plan makes, whatever the table at hand says
+        own = original[name] if alike is None else alike.aligned(name, count)
+        fixed = all(_same(each.values[name], own[each.origin]) for each in releases)
+        if fixed:
+            model.keys[name] = own
+            continue
+        steps = [
+            (k, step)
+            for k, step in enumerate(simulator.plan.steps)
+            if name in account.columns[k] and step.entry.works_on in ("column", "columns")
+        ]
+        made = _stated(columns, everybody, name, steps, account) if everybody is not None else None
+        if isinstance(made, OwnRanksPart) and any(len(each) < count for each in releases):
+            made = None  # ranks among some of the records are others
+        if made is None:
+            open_.append(name)
+        elif isinstance(made, Unrelated):
+            model.silent.append(name)
+        else:
+            model.parts.append(made)
+        _add_missing(model, name, original, releases)
+    open_ += _joined(columns, simulator, everybody, model, open_, account)
+    return model, [name for name in open_ if name not in {each for part in model.parts for each in part.names}]
+
+
+def _of_values(plan: Plan) -> Plan:
+    """The steps that change values, for everybody: nobody left out, no other order."""
+    kept = tuple(step for step in plan.steps if step.entry.works_on != "records")
+    return Plan(kept) if kept else Plan.of("identity")
+
+
+def _same(made: Array, own: Array) -> bool:
+    return bool(np.array_equal(made, own, equal_nan=True))
+
+
+def _statement_of(
+    columns: SharedColumns, everybody: Simulator, name: str, step: Step, k: int, chosen: Sequence[str]
+) -> Statement:
+    """What a step says of a column, with what it knows before the step."""
+    x, labels = _entering(everybody, name, k)
+    categories = columns.original.categories(name) if labels and labels == columns.original.labels(name) else None
+    return statement(
+        step.entry,
+        x[~np.isnan(x)],
+        step.bound(name),
+        attributes=len(chosen),
+        labels=labels,
+        categories=categories,
+    )
+
+
+def _entering(everybody: Simulator, name: str, k: int) -> tuple[Array, tuple[str, ...]]:
+    """A column as it enters a step, and the labels that its values are places of."""
+    number = [i for i, step in enumerate(everybody.plan.steps)][k] if k < len(everybody.plan.steps) else k
+    applied = everybody.before(0, number)
+    table = everybody.table
+    values = applied.values[name] if name in applied.values else table.values(name)
+    return values, applied.labels.get(name, table.labels(name))
+
+
+def _stated(
+    columns: SharedColumns, everybody: Simulator, name: str, steps: Sequence[tuple[int, Step]], account: Any
+) -> Part | Unrelated | None:
+    """The closed form of a column: recomputed steps, one that draws, then rounding and clipping at most."""
+    places = {id(step): i for i, step in enumerate(everybody.plan.steps)}
+    drawn: tuple[int, Step, Statement] | None = None
+    grid, clip = 0.0, (-np.inf, np.inf)
+    for k, step in steps:
+        at = places[id(step)]
+        if step.entry.works_on == "columns" and step.entry.random:
+            return None  # together with others
+        said = _statement_of(columns, everybody, name, step, at, account.columns[k])
+        if isinstance(said, Unrelated):
+            return said if k == steps[-1][0] else None
+        if isinstance(said, Recomputed):
+            if drawn is None:
+                continue
+            if step.method == "round" and not grid:
+                grid = _grid(step, columns.original.values(name)) if name in columns.numeric else 0.0
+            elif step.method == "clip" and clip == (-np.inf, np.inf) and not grid and name in columns.numeric:
+                clip = _ends(step.bound(name), columns.original.values(name))
+            else:
+                return None
+            continue
+        if (
+            drawn is not None
+            or isinstance(said, Records | JointNoise)
+            or not isinstance(said, Noise | Exchange | Displacement | KeptRanks)
+        ):
+            return None
+        drawn = (at, step, said)
+    if drawn is None:
+        return None
+    x, _ = _entering(everybody, name, drawn[0])
+    said = drawn[2]
+    if isinstance(said, Noise):
+        return NoisePart(name, x, said, grid, clip) if name in columns.numeric else None
+    if grid or clip != (-np.inf, np.inf):
+        return None
+    if isinstance(said, KeptRanks):
+        gaps = np.zeros(2 * int(np.sum(~np.isnan(x))) - 1)
+        gaps[gaps.size // 2] = 1.0
+        return OwnRanksPart(name, x, gaps) if name in columns.numeric else None
+    if isinstance(said, Displacement):
+        return _displaced(columns, name, x, said)
+    assert isinstance(said, Exchange)
+    return _exchanged(columns, name, x, said, _entering(everybody, name, drawn[0])[1])
+
+
+def _grid(step: Step, original: Array) -> float:
+    decimals = step.bound()["decimals"]
+    return float(10.0 ** -(decimals_of(original[~np.isnan(original)]) if decimals is None else decimals))
+
+
+def _ends(bound: Mapping[str, Any], original: Array) -> tuple[float, float]:
+    lower, upper = bound["lower"], bound["upper"]
+    if isinstance(lower, str) or isinstance(upper, str):
+        return (-np.inf, np.inf)
+    return (
+        float(np.nanmin(original)) if lower is None else float(lower),
+        float(np.nanmax(original)) if upper is None else float(upper),
+    )
+
+
+def _displaced(columns: SharedColumns, name: str, x: Array, said: Displacement) -> Part | None:
+    """Uniform on the displacements that there can be."""
+    if name not in columns.numeric:
+        return None
+    n = int(np.sum(~np.isnan(x)))
+    gaps = np.zeros(2 * n - 1)
+    far = np.abs(np.arange(-(n - 1), n))
+    gaps[(far >= said.least) & (far <= said.most)] = 1.0
+    if said.least <= 1:
+        gaps[n - 1] = max(gaps[n - 1], 1e-6)  # one who finds no partner keeps his value
+    return RankPart(name, x, gaps / max(float(gaps.sum()), 1e-300), pairs=said.pairs, reach=said.most)
+
+
+def _exchanged(columns: SharedColumns, name: str, x: Array, said: Exchange, labels: tuple[str, ...]) -> Part | None:
+    """The matrix of an exchange in the codes of both tables."""
+    if not columns.comparable(name) or name in columns.numeric:
+        return None
+    known = columns.labels(name)
+    place = {label: code for code, label in enumerate(known)}
+    wanted = [label for label in (*said.sources, *said.targets) if label not in place]
+    size = len(known) + len(wanted)
+    place |= {label: len(known) + i for i, label in enumerate(wanted)}
+    matrix = np.zeros((size, size))
+    rows, targets = [place[label] for label in said.sources], [place[label] for label in said.targets]
+    matrix[np.ix_(rows, targets)] = said.matrix
+    codes = np.array([place.get(label, 0) for label in labels], dtype=float)
+    own = np.where(np.isnan(x), np.nan, codes[np.where(np.isnan(x), 0, x).astype(int)])
+    with np.errstate(divide="ignore"):
+        return CodePart(name, own, np.log(matrix))
+
+
+def _add_missing(model: Model, name: str, original: Values, releases: Sequence[Simulated]) -> None:
+    """Missing cells as evidence: where they stay as they are a key, otherwise with the chances of becoming one."""
+    before = np.isnan(original[name])
+    counts = np.zeros((2, 2))
+    for each in releases:
+        after = np.isnan(each.values[name])
+        np.add.at(counts, (before[each.origin].astype(int), after.astype(int)), 1.0)
+    if not before.any() and not counts[:, 1].any():
+        return
+    if counts[0, 1] == 0 and counts[1, 0] == 0:
+        model.parts.append(MissingPart(name, before.astype(float), np.log(np.array([[1.0, 1e-300], [1e-300, 1.0]]))))
+        return
+    shares = (counts + 0.5) / (counts.sum(axis=1, keepdims=True) + 1.0)
+    model.parts.append(MissingPart(name, before.astype(float), np.log(shares)))
+
+
+def _joined(
+    columns: SharedColumns,
+    simulator: Simulator,
+    everybody: Simulator | None,
+    model: Model,
+    open_: Sequence[str],
+    account: Any,
+) -> list[str]:
+    """Columns that got noise together, where nothing else happened to them: added to the model."""
+    plan = simulator.plan
+    for k, step in enumerate(plan.steps):
+        together = account.columns[k]
+        if everybody is None or step.entry.works_on != "columns" or not step.entry.random:
+            continue
+        # what he can repeat may come before, nothing after
+        others = {
+            name
+            for i, other in enumerate(plan.steps)
+            if i != k and other.entry.works_on in ("column", "columns") and (i > k or other.entry.random)
+            for name in account.columns[i]
+        }
+        usable = [name for name in together if name in open_ and name in columns.numeric]
+        if others & set(together) or not usable:
+            continue
+        at = next(i for i, other in enumerate(everybody.plan.steps) if other is step)
+        x = np.column_stack([_entering(everybody, name, at)[0] for name in together])
+        if np.isnan(x).any():
+            continue
+        said = statement(
+            step.entry,
+            x,
+            [step.bound(name) for name in together],
+            attributes=x.shape[1],
+            labels=(),
+            categories=None,
+        )
+        places = [together.index(name) for name in usable]
+        if len(places) < x.shape[1] and isinstance(said, Turned | SharedNoise):
+            model.notes.append(f"{step.method}: groups of all columns and people are taken as known, an upper bound")
+        if isinstance(said, Unrelated):
+            model.silent += usable
+        elif isinstance(said, JointNoise):
+            weights = whitened(said.covariance[np.ix_(places, places)])
+            model.parts.append(JointPart(tuple(usable), x[:, places], weights))
+        elif isinstance(said, SignedNoise):
+            model.parts.append(SignedPart(tuple(usable), x[:, places], said.scale[places]))
+        elif isinstance(said, Turned):
+            model.parts.append(TurnedPart(tuple(usable), x[:, places], said.group))
+        elif isinstance(said, SharedNoise):
+            some = SharedNoise(said.group, said.centre[:, places], said.scale[:, places])
+            model.parts.append(SharedNoisePart(tuple(usable), some))
+    return []

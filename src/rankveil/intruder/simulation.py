@@ -1,0 +1,151 @@
+"""Releases that the intruder makes himself: the original masked again by the published plan, with draws of his own."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankveil import masking
+from rankveil.errors import FileError, RankveilError, listing
+from rankveil.intruder.shared import SharedColumns
+from rankveil.plans import Plan, Step
+from rankveil.seeds import Seed
+from rankveil.table import Table
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """A release whose origin is known."""
+
+    values: Mapping[str, Array]
+    origin: Rows
+    """The original row of every released record."""
+
+    def __len__(self) -> int:
+        return int(self.origin.size)
+
+    def aligned(self, name: str, count: int) -> Array:
+        """A column in the order of the original, NaN for records that were left out."""
+        made = np.full(count, np.nan)
+        made[self.origin] = self.values[name]
+        return made
+
+    def present(self, count: int) -> NDArray[np.bool_]:
+        """Which originals have a released record."""
+        made = np.zeros(count, dtype=bool)
+        made[self.origin] = True
+        return made
+
+
+@dataclass(eq=False)
+class Simulator:
+    """Masks the original again and again, each number with draws of its own."""
+
+    columns: SharedColumns
+    plan: Plan
+    seed: Seed
+    """That of the study: nothing of the release's own seed is known here."""
+
+    @property
+    def table(self) -> Table:
+        """The original."""
+        return self.columns.original
+
+    def release(self, number: int) -> Simulated:
+        """The release of that number."""
+        applied = masking.apply(self.table, self.plan, seed=self._seed(number))
+        frame, _ = self.table.replaced(
+            applied.values,
+            order=applied.order,
+            labels=applied.labels,
+            dropped=applied.dropped,
+            weights=applied.weights,
+        )
+        kept = self.table.schema.only(name for name in self.table.names if name not in applied.dropped)
+        values = self.columns.read(Table(frame, schema=kept, decimal=self.table.decimal))
+        origin = np.arange(len(self.table)) if applied.order is None else applied.order
+        return Simulated(values, origin)
+
+    def before(self, number: int, step: int) -> masking.Applied:
+        """The original as it is before a step (from 0) of the plan."""
+        return masking.apply(self.table, self.plan, seed=self._seed(number), until=step)
+
+    def _seed(self, number: int) -> Seed:
+        stream = self.seed.stream("intruder", "simulated", number)
+        return Seed(hashlib.sha256(stream.key()).digest())
+
+
+def plan_of(manifest: Mapping[str, Any], table: Table) -> Plan:
+    """The plan that a manifest tells, to be applied to the original; an error says what is wrong with it."""
+    steps = manifest.get("steps")
+    if not isinstance(steps, list) or not steps:
+        raise FileError("the manifest names no steps; leave it out with --no-manifest")
+    made = []
+    kinds = _kinds(manifest)
+    for number, given in enumerate(steps, start=1):
+        where = f"step {number} of the manifest"
+        try:
+            columns = [str(name) for name in given.get("columns", ())] or None
+            unknown = [name for name in columns or () if name not in table.names]
+            if unknown:
+                raise FileError(
+                    f"{where} masks {listing(unknown)}, which the original does not have: it is the manifest of "
+                    "another table; give the right one with --manifest, or --no-manifest"
+                )
+            for name in columns or ():
+                own = table.cells(name).kind
+                if kinds.get(name, own) != own:
+                    levels = ":low<middle<high, with its own levels in their order" if kinds[name] == "ordinal" else ""
+                    raise FileError(
+                        f"column {name}: the manifest says that it was masked as {kinds[name]}, and here it is {own}; "
+                        f"declare it as it was, as in --kind {name}={kinds[name]}{levels}"
+                    )
+            step = Step(str(given["method"]), _known(given["parameters"]), _own(given.get("per_column")), None)
+            if step.entry.works_on != "records":
+                step = Step(step.method, step.parameters, step.per_column, columns)
+        except FileError:
+            raise
+        except RankveilError as error:
+            raise FileError(
+                f"{where} cannot be repeated: {error}; it may be of another version of rankveil (--no-manifest learns "
+                "from the two tables instead)"
+            ) from None
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise FileError(f"{where} is damaged; leave the manifest out with --no-manifest") from None
+        made.append(_quick(step))
+    return Plan(tuple(made))
+
+
+def _kinds(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """As what the columns were masked, as far as the manifest says so."""
+    columns = manifest.get("columns")
+    told = [each for each in columns if isinstance(each, Mapping)] if isinstance(columns, list) else []
+    return {str(each["name"]): str(each["kind"]) for each in told if "name" in each and "kind" in each}
+
+
+def _known(parameters: Any) -> dict[str, Any]:
+    return {str(name): _plain(value) for name, value in parameters.items()}
+
+
+def _own(given: Any) -> dict[str, dict[str, Any]]:
+    return {str(column): _known(parameters) for column, parameters in (given or {}).items()}
+
+
+def _plain(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _quick(step: Step) -> Step:
+    """Noise of its own randomness in its quick form, which has the same distribution."""
+    quick = step.entry.reproducible_with
+    if quick is None:
+        return step
+    return Step(step.method, {**step.parameters, quick: True}, step.per_column, step.columns)
