@@ -86,15 +86,13 @@ def _loaded(path: str, reading: Reading) -> Loaded:
 
 def open_pair(original: str, masked: str, reading: Reading, matching: Matching) -> Pairing:
     """Read both files and what says how they belong together."""
-    from rankveil.manifest import Secret
+    from rankveil.manifest import Secret, fingerprint
 
     secret = None if matching.secret is None else read_secret(matching.secret)
     first = open_table(original, reading)
     second = open_release(masked, reading)
     notes = [*first.notes, *second.notes]
     if secret is not None:
-        from rankveil.manifest import fingerprint
-
         if fingerprint(first.table) != secret.fingerprint:
             notes.append(
                 "the secret was made for another original, or for this one read in another way (--missing, format)"
@@ -107,6 +105,12 @@ def open_pair(original: str, masked: str, reading: Reading, matching: Matching) 
         hidden = _secret_beside(masked)
         if hidden is not None:
             how["secret"] = parsed_from(hidden, "secret", Secret.from_json)
+            if fingerprint(first.table) != how["secret"].fingerprint:
+                raise PairError(
+                    f"{hidden}: the secret beside the release was made for another original, or for this one read in "
+                    f"another way (--missing, format), so it was not used; give it with --secret {hidden} if it is the "
+                    "right one, or a key column with --key"
+                )
             notes.append(f"the mapping was read from the secret beside the release: {hidden}")
         else:
             mapping = corresponds(masked, len(second.table), notes)
