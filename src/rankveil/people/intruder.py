@@ -429,7 +429,7 @@ def _people(share: float) -> str:
         return "Everybody"
     if share > 0.5:
         tenths = round(10 * share)
-        return "Nearly everybody" if share > 0.95 else f"About {tenths} people in 10"
+        return "Nearly everybody" if tenths == 10 else f"About {tenths} people in 10"
     return f"About 1 person in {round(1 / share):,}"
 
 
