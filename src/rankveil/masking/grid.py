@@ -209,7 +209,7 @@ def _step(column: Current, original: Array, here: Array | None, how: _Drawn, row
     scale = min(2 * half, float(np.finfo(float).max))
     if not seen.released.count:
         return None
-    last = float(np.spacing(max(abs(seen.released.low), abs(seen.released.high))))
+    last = math.ulp(max(abs(seen.released.low), abs(seen.released.high)))
     if ladder is not None:
         return _first(ladder[seen.fineness :: -1], least=max(OF_DECIMALS * scale, last))
     largest = max(abs(seen.original.low), abs(seen.original.high)) if seen.original.count else 0.0
@@ -222,7 +222,7 @@ def _step(column: Current, original: Array, here: Array | None, how: _Drawn, row
 def _own(decimals: int, *, scale: float, last: float, largest: float) -> float | None:
     """The step of numbers with so many decimals, or of real ones; None for real numbers that nothing changed."""
     # what has few decimals only because doubles of its size have no more is real
-    if decimals < MOST_DECIMALS and _unit(decimals) >= np.spacing(largest):
+    if decimals < MOST_DECIMALS and _unit(decimals) >= math.ulp(largest):
         steps = [_unit(kept) for kept in range(decimals, -1, -1)]
         found = _first(steps, least=max(OF_DECIMALS * scale, last))
         return power_of_two(max(OF_REALS * scale, last, 1.0)) if found is None else found
