@@ -132,6 +132,7 @@ Correction = Callable[..., tuple[Array, Array]]
 ShareCorrection = Callable[..., dict[str, float]]
 Guarantee = Callable[[Mapping[str, Mapping[str, Any]], Mapping[str, Mapping[str, int]]], list[str]]
 Intruder = Callable[..., Statement]
+OwnScale = Callable[..., float | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,6 +191,8 @@ class Method(Entry[Callable[..., Any]]):
     """What holds for the release whatever the data: see `guarantees`."""
     intruder: Intruder | None = None
     """What the step tells somebody who knows the original: see `tells_intruder`."""
+    own_scale: OwnScale | None = None
+    """The scale of its noise, where the grid of the release must not come from the data: see `scales`."""
 
     @property
     def accepts(self) -> frozenset[str]:
@@ -200,6 +203,12 @@ class Method(Entry[Callable[..., Any]]):
     def random(self) -> bool:
         """Whether it draws: it does when its function takes `rng`."""
         return "rng" in self.accepts
+
+    @property
+    def computes(self) -> bool:
+        """Whether it draws numbers that the original need not have, which are released on a grid."""
+        drawn = self.random and self.marginals == "changed" and self.works_on in ("column", "columns")
+        return drawn and "numeric" in self.kinds and not self.relabels
 
     def __call__(
         self,
@@ -246,6 +255,15 @@ class Method(Entry[Callable[..., Any]]):
         The values are those that enter the step, of one column with its parameters, or of several with a list of them.
         """
         object.__setattr__(self, "intruder", function)
+        return function
+
+    def scales(self, function: OwnScale) -> OwnScale:
+        """Decorate `(parameters, *, attributes, temporal) -> scale`: that of its noise, without a look at the data.
+
+        The grid of the release is made of it. 0 stands for numbers that are released as they were drawn, None for the
+        grid that the original gives.
+        """
+        object.__setattr__(self, "own_scale", function)
         return function
 
     def corrects(self, function: Correction) -> Correction:

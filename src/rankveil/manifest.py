@@ -193,6 +193,7 @@ def describe(
                 "dropped": column.name in applied.dropped,
                 "missing": column.missing,
                 **_of_categories(table, column.name, applied),
+                **_of_grid(column.name, applied),
             }
             for column in table.columns.values()
         ],
@@ -215,6 +216,11 @@ def _of_categories(table: Table, name: str, applied: Account) -> dict[str, Any]:
         if gone != table.columns[name].missing:
             told["missing_in_release"] = gone
     return told
+
+
+def _of_grid(name: str, applied: Account) -> dict[str, Any]:
+    """The grid on which a column's numbers are released, where they were computed from draws."""
+    return {"grid": applied.grids[name].step} if name in applied.grids else {}
 
 
 def _step(step: Step, columns: tuple[str, ...], counts: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
@@ -356,6 +362,12 @@ def _for_users(table: Table, plan: Plan, applied: Account) -> list[str]:
                 f"{step.method}: masked on one record of each group, so what is said of means, distributions and ranks "
                 f"holds of groups, not of all records: {', '.join(name for name in columns if name in of_groups)}"
             )
+    if applied.grids:
+        told.append(
+            "numbers that were computed from draws were rounded to multiples of their column's grid (columns[].grid; "
+            "dates and times: in days) after all steps: that adds about grid^2 / 12 to their variances, and what is "
+            f"said to be exact was exact before it: {', '.join(applied.grids)}"
+        )
     corrected = _corrected(table, plan, applied)
     if corrected:
         told.append(f"rv.correct(masked, manifest) computes the {corrected} corrected for the masking")

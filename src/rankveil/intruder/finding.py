@@ -18,16 +18,15 @@ from rankveil.intruder.learning import Learned, learned_model
 from rankveil.intruder.low_bits import low_bits
 from rankveil.intruder.model import Model, Part, stated_model
 from rankveil.intruder.shared import SharedColumns
-from rankveil.intruder.simulation import Simulated, Simulator, plan_of
+from rankveil.intruder.simulation import Simulated, Simulator, Told, told_by
 from rankveil.intruder.structure import NO_LINKS, linked_by_pairs
-from rankveil.plans import Plan
 from rankveil.seeds import Seed
 from rankveil.table import Table
 
 Array = NDArray[np.float64]
 Places = NDArray[np.int64]
 Source = Literal["manifest", "learned", "simulated"]
-Published = Mapping[str, Any] | Plan
+Published = Mapping[str, Any] | Told
 """What was published of a masking: the content of a manifest, or the plan that it tells."""
 Progress = Callable[[int, int], None]
 
@@ -449,8 +448,8 @@ class Attack:
     # -- with a manifest
 
     def _from_manifest(self, manifest: Published) -> tuple[Model, list[Simulated], Source]:
-        plan = manifest if isinstance(manifest, Plan) else plan_of(manifest, self.shared.original)
-        simulator = Simulator(self.shared, plan, self.draws)
+        told = manifest if isinstance(manifest, Told) else told_by(manifest, self.shared.original)
+        simulator = Simulator(self.shared, told, self.draws)
         number = releases_for(self.count) if self.calibrate else min(2, releases_for(self.count))
         releases = [self._simulated(simulator, k, number) for k in range(number)]
         model, open_ = stated_model(self.shared, simulator, releases, self.names)

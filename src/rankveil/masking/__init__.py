@@ -4,6 +4,7 @@
 - `working`: a table while the steps are at work on it;
 - `choosing`: the columns that a step works on;
 - `columns`: a step on one column, or on several together;
+- `grid`: the grid on which numbers that were computed from draws are released;
 - `applying`: the steps of a plan, one after the other.
 """
 

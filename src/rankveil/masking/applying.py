@@ -15,6 +15,7 @@ from rankveil.errors import ParameterError, listing
 from rankveil.masking.account import Applied
 from rankveil.masking.choosing import as_labels, columns_for
 from rankveil.masking.columns import on_column, on_columns
+from rankveil.masking.grid import on_grids
 from rankveil.masking.working import Current, Work
 from rankveil.plans import Plan, Step
 from rankveil.rows import HERE, Rows
@@ -26,11 +27,20 @@ _EMPTIED = "codes_emptied"
 
 
 def apply(
-    table: Table, plan: Plan, *, seed: Seed, replicate: int = 0, rows: Rows = HERE, until: int | None = None
+    table: Table,
+    plan: Plan,
+    *,
+    seed: Seed,
+    replicate: int = 0,
+    rows: Rows = HERE,
+    until: int | None = None,
+    grid: bool | Mapping[str, float] = True,
 ) -> Applied:
     """Run the steps one after the other; the table itself stays as it is, and may be a part of one, with its rows.
 
-    `until` is the number of the step, from 0, before which to stop.
+    `until` is the number of the step, from 0, before which to stop. What was computed from draws is put on its grid
+    (`masking.grid`) at the end, or on the grids that a manifest tells; with `grid=False` it stays as it was drawn, for
+    studies and never for a release.
     """
     work = Work(table, rows)
     if not rows.alone and table.schema.with_role("group"):
@@ -68,6 +78,7 @@ def apply(
             stream_name = ("mask", number, entry.id)
             made, of_groups[-1] = _on_values(step, chosen, work, seed=seed, named=stream_name, replicate=replicate)
             counts.append({name: out.counts for name, out in made.items() if out.counts})
+    grids = on_grids(work, plan.steps[:until], columns, told=None if grid is True else grid or {})
     in_place = {name: work.changed[name].values for name in table.names if name in work.changed}
     labels = {
         name: categories.labels
@@ -86,6 +97,7 @@ def apply(
         of_groups=tuple(of_groups),
         weights=weights,
         weighed_by=tuple(weighed_by if weights else [1.0] * len(weighed_by)),
+        grids=grids,
     )
 
 

@@ -107,6 +107,15 @@ def dp_microaggregation(
     return Outcome(masked, counts={"clamped": np.sum(clamped != x, axis=0)}, notes=(STUDY,) if fast else ())
 
 
+@dp_microaggregation.scales
+def _(parameters: Mapping[str, Any], *, attributes: int, temporal: Any) -> float:
+    """The width of the bounds over epsilon, as for one record; numbers of opendp stay as they are."""
+    if not parameters["fast"]:
+        return 0.0
+    (low,), (high,) = (_limits(end, parameters[end], ["?"], [temporal]) for end in ("lower", "upper"))
+    return attributes * (high - low) / (float(parameters["k"]) * float(parameters["epsilon"]))
+
+
 @dp_microaggregation.guarantees
 def _(parameters: Mapping[str, Mapping[str, Any]], counts: Mapping[str, Mapping[str, int]]) -> list[str]:
     """Differential privacy of the noisy means, and what a release of records needs besides."""

@@ -75,6 +75,18 @@ def laplace_dp(
     return Outcome(safe_laplace("laplace_dp", clamped, scale, sensitivity=width, epsilon=share), counts, tuple(notes))
 
 
+@laplace_dp.scales
+def _(parameters: Mapping[str, Any], *, attributes: int, temporal: Any) -> float | None:
+    """That of the noise, from the bounds; numbers of opendp stay as they are: its grid of 2^-1074 is free of data."""
+    if not parameters["fast"]:
+        return 0.0
+    if parameters["bounds"] == "data":
+        return None  # nothing is guaranteed
+    ends = {end: dates.limit(end, parameters[end], temporal) for end in ("lower", "upper")}
+    low, high = _bounds_of(np.empty(0), **ends, bounds="given", rows=HERE)
+    return attributes * widest(low, high) / float(parameters["epsilon"])
+
+
 @laplace_dp.corrects
 def _(mean: Array, covariance: Array, parameters: Sequence[dict[str, Any]]) -> tuple[Array, Array]:
     """Var(clamped x) = Var(y) - 2 scale^2; means and covariances of different columns are as they are."""

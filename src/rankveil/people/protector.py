@@ -271,6 +271,13 @@ def _warnings(table: Table, passed: Sequence[str], plan: Plan, applied: masking.
     if passed and any(step.entry.works_on != "records" for step in plan.steps):
         told.append(f"passed through unmasked: {listing(passed, most=10)}")
     released = [name for name in applied.masked if name not in pseudonyms]
+    told += [
+        f"warning: column {name} is hardly masked: rounding to its grid, multiples of {grid.step:.6g}, put "
+        f"{grid.back} of the {grid.drawn} cells that the noise had changed back; mask it with more noise, or with a "
+        "method that moves values (rank_swap) or changes them as categories (--kind, pram)"
+        for name, grid in applied.grids.items()
+        if 2 * grid.back > grid.drawn
+    ]
     masked_ids = [name for name in released if table.columns[name].looks_like_identifier]
     if masked_ids:
         told.append(f"masked like other values, but named like an identifier: {listing(masked_ids)}")
