@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -63,11 +63,14 @@ def distance_swap(
 
 
 @distance_swap.guarantees
-def _(parameters: Mapping[str, Mapping[str, Any]], counts: Mapping[str, Mapping[str, int]]) -> list[str]:
+def _(
+    parameters: Mapping[str, Mapping[str, Any]], counts: Mapping[str, Mapping[str, int]], names: Sequence[str]
+) -> list[str]:
     """Permutation distance d in every column whose ties did not undo it."""
     return [
-        f"column {name}: every value is at permutation distance {given['d']} or more among all values of the column"
-        for name, given in parameters.items()
+        f"column {name}: every value is at permutation distance {parameters[name]['d']} or more "
+        "among all values of the column"
+        for name in names
         if not counts.get(name, {}).get("moved_less_than_d", 0)
     ]
 

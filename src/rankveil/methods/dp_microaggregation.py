@@ -108,11 +108,13 @@ def dp_microaggregation(
 
 
 @dp_microaggregation.guarantees
-def _(parameters: Mapping[str, Mapping[str, Any]], counts: Mapping[str, Mapping[str, int]]) -> list[str]:
+def _(
+    parameters: Mapping[str, Mapping[str, Any]], counts: Mapping[str, Mapping[str, int]], names: Sequence[str]
+) -> list[str]:
     """Differential privacy of the noisy means, and what a release of records needs besides."""
     given = next(iter(parameters.values()))
     what = "the set of the records, without their order, has "
-    return [sentence(parameters, given["epsilon"], fast=given["fast"], what=what, besides=_ORDER)]
+    return [sentence(names, given["epsilon"], fast=given["fast"], what=what, besides=_ORDER)]
 
 
 def _limits(name: str, given: Any, names: Sequence[str], temporal: Sequence[Any]) -> list[float]:

@@ -76,7 +76,7 @@ def laplace_dp(
 
 
 @laplace_dp.corrects
-def _(mean: Array, covariance: Array, parameters: Sequence[dict[str, Any]]) -> tuple[Array, Array]:
+def _(mean: Array, covariance: Array, parameters: Sequence[dict[str, Any]], *, attributes: int) -> tuple[Array, Array]:
     """Var(clamped x) = Var(y) - 2 scale^2; means and covariances of different columns are as they are."""
     corrected = covariance.copy()
     for j, given in enumerate(parameters):
@@ -84,23 +84,24 @@ def _(mean: Array, covariance: Array, parameters: Sequence[dict[str, Any]]) -> t
             raise ParameterError("there is no correction for laplace_dp with bounds=data: the bounds are not published")
         if isinstance(given["upper"], str):
             raise ParameterError("there is no correction for laplace_dp of dates and times: leave those columns out")
-        scale = len(parameters) * (given["upper"] - given["lower"]) / given["epsilon"]
-        corrected[j, j] = np.maximum(covariance[j, j] - 2 * scale**2, 0.0)
+        scale = attributes * (given["upper"] - given["lower"]) / given["epsilon"]
+        corrected[j, j] = covariance[j, j] - 2 * scale**2
     return mean, corrected
 
 
 @laplace_dp.guarantees
-def _(parameters: Mapping[str, Mapping[str, Any]], counts: Mapping[str, Mapping[str, int]]) -> list[str]:
+def _(
+    parameters: Mapping[str, Mapping[str, Any]], counts: Mapping[str, Mapping[str, int]], names: Sequence[str]
+) -> list[str]:
     """Differential privacy of the columns whose bounds were given; each spends its epsilon / m."""
-    covered = {name: given for name, given in parameters.items() if given["bounds"] == "given"}
+    covered = {name: parameters[name] for name in names if parameters[name]["bounds"] == "given"}
     if not covered:
         return []
-    # of a step that still stands in a part of its columns only, this is more than they spent
     spent = math.fsum(given["epsilon"] for given in covered.values()) / len(parameters)
-    return [sentence(covered, spent, fast=any(given["fast"] for given in covered.values()))]
+    return [sentence(list(covered), spent, fast=any(given["fast"] for given in covered.values()))]
 
 
-def sentence(columns: Mapping[str, Any], epsilon: float, *, fast: bool, what: str = "", besides: str = "") -> str:
+def sentence(columns: Sequence[str], epsilon: float, *, fast: bool, what: str = "", besides: str = "") -> str:
     """What is guaranteed, for which neighbours, and what is not."""
     names = f"column{'s' if len(columns) > 1 else ''} {', '.join(columns)}"
     label = f" ({STUDY})" if fast else ""

@@ -110,10 +110,13 @@ def _(shares: Mapping[str, float], parameters: Mapping[str, Any], counts: Mappin
 
 
 @randomized_response.guarantees
-def _(parameters: Mapping[str, Mapping[str, Any]], counts: Mapping[str, Mapping[str, int]]) -> list[str]:
+def _(
+    parameters: Mapping[str, Mapping[str, Any]], counts: Mapping[str, Mapping[str, int]], names: Sequence[str]
+) -> list[str]:
     """Only where the domain was given: otherwise the release tells which categories somebody has."""
     told = []
-    for name, given in parameters.items():
+    for name in names:
+        given = parameters[name]
         if given["domain"] is None or (given["epsilon"] is None and given["p"] == 1):
             continue
         told.append(
