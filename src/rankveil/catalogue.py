@@ -179,6 +179,8 @@ class Method(Entry[Callable[..., Any]]):
     """What a user of the release can do with the parameters."""
     reproducible_with: str | None = None
     """The parameter that makes a method with randomness of its own repeat itself from the seed."""
+    seed_tells: str = ""
+    """What who has the secret seed can do with the release; nothing where the draws say nothing of the original."""
     survives: Literal["data-free", "value-wise", "nothing"] = "nothing"
     """Which later steps leave its guarantee standing: those that do not look at the original again, those that map
     equal values to equal values, or none."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankveil._version import __version__
+from rankveil.catalogue import get_method
 from rankveil.columns import Cells
 from rankveil.errors import FileError, ParameterError
 from rankveil.masking import Account
@@ -111,6 +112,22 @@ class Secret:
 
     def __repr__(self) -> str:
         return "Secret(hidden)"
+
+
+def said_of_secret(manifest: Manifest, secret: Secret) -> str:
+    """What the secret of this release would tell others: with which words to keep it."""
+    told = ["it is known which record is whose"] if secret.order is not None else []
+    for step in manifest["steps"]:
+        entry = get_method(step["method"])
+        given = [{**step["parameters"], **own} for own in ({}, *step.get("per_column", {}).values())]
+        repeats = entry.reproducible_with is None or any(each.get(entry.reproducible_with) for each in given)
+        if entry.seed_tells and repeats:
+            told.append(f"{entry.seed_tells} ({entry.id})")
+    if told:
+        return f"with it {'; '.join(dict.fromkeys(told))}"
+    return (
+        "it undoes nothing of this masking, but has a fingerprint by which a guess of the whole original is confirmed"
+    )
 
 
 def content_of(manifest: Any, *, records: int) -> Mapping[str, Any] | None:

@@ -18,6 +18,7 @@ from rankveil.seeds import Stream
     strength="alpha",
     local_with="sd",
     by_parts=True,
+    seed_tells="the noise can be subtracted",
     tells="the variance of a masked column is 1 + alpha^2 times the original's (plus sd^2 where sd was given); "
     "means and covariances are unbiased",
 )

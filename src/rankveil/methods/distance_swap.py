@@ -25,6 +25,7 @@ _SWEEPS = 12
     kinds=("numeric", "ordinal", "hierarchy"),
     strength="d",
     marginals="kept",
+    seed_tells="every value can be put back",
     tells="every value moved by at least d ranks (columns without ties) and at most p percent of the ranks, among all "
     "values of its column, missing cells left out; every column's distribution is exactly the original's",
 )

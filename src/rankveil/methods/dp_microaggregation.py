@@ -50,6 +50,7 @@ _ORDER = (
     stronger="lower",
     reproducible_with="fast",
     survives="data-free",
+    seed_tells="the noise can be subtracted from the means of the groups",
     tells="records are means of groups of k or more with Laplace noise; values were clamped between lower and upper "
     "first, and the noise of a group of g records has scale (groups m (upper - lower)) / (g epsilon), m the number of "
     "columns: records with equal values are of one group and have the same noise",

@@ -35,6 +35,7 @@ STUDY = "for studies: floating-point noise, no guarantee against floating-point 
     by_parts=True,
     survives="data-free",
     from_data={"bounds": "no guarantee holds, because the size of the noise gives the maximum away"},
+    seed_tells="the noise can be subtracted",
     tells="every value was clamped between lower and upper, and Laplace noise of scale m (upper - lower) / epsilon was "
     "added, m the number of columns of the step: the variance of a masked column is 2 scale^2 more than that of the "
     "clamped values, whose means and covariances are unbiased",

@@ -17,6 +17,7 @@ from rankveil.seeds import Stream
     strength="beta",
     local=True,
     by_parts=True,
+    seed_tells="the noise can be divided out",
     tells="the mean square of a masked column is 1 + beta^2 / 3 times the original's; "
     "means and covariances are unbiased",
 )

@@ -31,6 +31,7 @@ _DIGITS = hashlib.sha256().digest_size * 2
     role="identifier",
     relabels=True,
     transparent="yes, all but the key, which is secret",
+    seed_tells="the pseudonym of every value can be computed",
     tells="equal pseudonyms of a column are equal values of the original; nobody without the secret can tell which",
 )
 def pseudonymise(

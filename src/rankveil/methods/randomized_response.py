@@ -39,6 +39,7 @@ _GRAIN = 2.0**-50
     by_parts=True,
     survives="data-free",
     from_data={"domain": "which categories the original column has"},
+    seed_tells="it can be told which answers are the true ones",
     tells="with k categories (see counts) and the truth kept with probability p, the share of a category is estimated "
     "by (observed share - (1 - p) / k) / p; where epsilon is given, p is (e^epsilon - 1) / (e^epsilon + k - 1)",
 )
