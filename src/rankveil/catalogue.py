@@ -11,7 +11,7 @@ import inspect
 import math
 import pkgutil
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
@@ -130,7 +130,7 @@ class Outcome:
 
 Correction = Callable[..., tuple[Array, Array]]
 ShareCorrection = Callable[..., dict[str, float]]
-Guarantee = Callable[[Mapping[str, Mapping[str, Any]], Mapping[str, Mapping[str, int]]], list[str]]
+Guarantee = Callable[[Mapping[str, Mapping[str, Any]], Mapping[str, Mapping[str, int]], Sequence[str]], list[str]]
 Intruder = Callable[..., Statement]
 OwnScale = Callable[..., float | None]
 
@@ -180,6 +180,8 @@ class Method(Entry[Callable[..., Any]]):
     """What a user of the release can do with the parameters."""
     reproducible_with: str | None = None
     """The parameter that makes a method with randomness of its own repeat itself from the seed."""
+    seed_tells: str = ""
+    """What who has the secret seed can do with the release; nothing where the draws say nothing of the original."""
     survives: Literal["data-free", "value-wise", "nothing"] = "nothing"
     """Which later steps leave its guarantee standing: those that do not look at the original again, those that map
     equal values to equal values, or none."""
@@ -245,7 +247,11 @@ class Method(Entry[Callable[..., Any]]):
         return self.function(*data, **{name: value for name, value in keywords.items() if name not in self.needs})
 
     def guarantees(self, function: Guarantee) -> Guarantee:
-        """Decorate `(parameters by column, counts by column) -> sentences`: what the step guarantees."""
+        """Decorate `(parameters by column, counts by column, names) -> sentences`: what the step guarantees.
+
+        Parameters and counts are those of all columns of the step; the names are the columns of which it is still true
+        in the release.
+        """
         object.__setattr__(self, "guarantee", function)
         return function
 
@@ -267,9 +273,21 @@ class Method(Entry[Callable[..., Any]]):
         return function
 
     def corrects(self, function: Correction) -> Correction:
-        """Decorate `(mean, covariance, per_column_parameters) -> (mean, covariance)` of the original."""
+        """Decorate `(mean, covariance, per_column_parameters) -> (mean, covariance)` of the original.
+
+        With `attributes` among its keywords it gets the number of columns of the step, released or not. A variance may
+        come out below 0.
+        """
         object.__setattr__(self, "correction", function)
         return function
+
+    def corrected(
+        self, mean: Array, covariance: Array, given: Sequence[Mapping[str, Any]], *, attributes: int
+    ) -> tuple[Array, Array]:
+        """The moments before the step; `attributes` columns had it, of which some may have been dropped since."""
+        assert self.correction is not None
+        wanted = "attributes" in inspect.signature(self.correction).parameters
+        return self.correction(mean, covariance, given, **({"attributes": attributes} if wanted else {}))
 
     def corrects_shares(self, function: ShareCorrection) -> ShareCorrection:
         """Decorate `(shares by label, parameters, counts) -> shares by label` of the original column."""

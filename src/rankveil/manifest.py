@@ -14,15 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankveil._version import __version__
+from rankveil.catalogue import get_method
 from rankveil.columns import Cells
 from rankveil.errors import FileError, ParameterError
 from rankveil.masking import Account
+from rankveil.masking.guarantees import guarantees, said_of_others
 from rankveil.plans import Plan, Step, plain_json
 from rankveil.seeds import Seed
 from rankveil.table import Table
 
 MANIFEST_SCHEMA = "rankveil/manifest/1"
 SECRET_SCHEMA = "rankveil/secret/1"
+_MAPPINGS = ("kept", "reordered", "none")
+"""How the records of a release correspond to those of the original."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +42,7 @@ class Manifest:
     @classmethod
     def from_json(cls, text: str) -> Manifest:
         """A manifest read back."""
-        return cls(_parsed(text, MANIFEST_SCHEMA, "manifest"))
+        return cls(_with_mapping(_parsed(text, MANIFEST_SCHEMA, "manifest")))
 
     def __getitem__(self, name: str) -> Any:
         return self.content[name]
@@ -49,6 +53,8 @@ class Manifest:
             return True
         wanted, changed = set(names), set[str]()
         try:
+            if self.content["records"]["left_out"]:
+                return False
             told = {column["name"]: column["role"] for column in self.content["columns"]}
             for step in self.content["steps"]:
                 columns = wanted if step["facts"]["works_on"] == "records" else set(step["columns"])
@@ -108,6 +114,22 @@ class Secret:
         return "Secret(hidden)"
 
 
+def said_of_secret(manifest: Manifest, secret: Secret) -> str:
+    """What the secret of this release would tell others: with which words to keep it."""
+    told = ["it is known which record is whose"] if secret.order is not None else []
+    for step in manifest["steps"]:
+        entry = get_method(step["method"])
+        given = [{**step["parameters"], **own} for own in ({}, *step.get("per_column", {}).values())]
+        repeats = entry.reproducible_with is None or any(each.get(entry.reproducible_with) for each in given)
+        if entry.seed_tells and repeats:
+            told.append(f"{entry.seed_tells} ({entry.id})")
+    if told:
+        return f"with it {'; '.join(dict.fromkeys(told))}"
+    return (
+        "it undoes nothing of this masking, but has a fingerprint by which a guess of the whole original is confirmed"
+    )
+
+
 def content_of(manifest: Any, *, records: int) -> Mapping[str, Any] | None:
     """What the manifest of a release of so many records says, however it is given; None where there is none."""
     content = manifest.content if isinstance(manifest, Manifest) else manifest
@@ -120,6 +142,15 @@ def content_of(manifest: Any, *, records: int) -> Mapping[str, Any] | None:
         raise FileError(
             "the manifest is that of another release, of another number of records; name the right one with "
             "--manifest, or leave it out with --no-manifest"
+        )
+    return _with_mapping(content)
+
+
+def _with_mapping(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a manifest says, unless it says of the mapping what none can say."""
+    if content.get("mapping", "kept") not in _MAPPINGS:
+        raise FileError(
+            f"the manifest is damaged: its mapping must be {' or '.join(_MAPPINGS)}, not {content['mapping']!r}"
         )
     return content
 
@@ -181,8 +212,8 @@ def describe(
             )
         ],
         "mapping": mapping,
-        "marginals": _marginals(plan, applied),
-        "guarantees": _guarantees(table, plan, applied),
+        "marginals": _marginals(table, plan, applied),
+        "guarantees": guarantees(table, plan, applied),
         "columns": [
             {
                 "name": column.name,
@@ -268,8 +299,10 @@ def _mapping(plan: Plan) -> str:
     return "none" if "none" in facts else "reordered" if "reordered" in facts else "kept"
 
 
-def _marginals(plan: Plan, applied: Account) -> str:
+def _marginals(table: Table, plan: Plan, applied: Account) -> str:
     """Kept when, in every column, the last step that could change them restores or keeps them."""
+    if applied.released < len(table):
+        return "changed"  # the values of those who were left out are lost
     changed: set[str] = set()
     for step, columns, of_groups in zip(plan.steps, applied.columns, applied.of_groups, strict=True):
         if step.method == "reverse_map":
@@ -279,59 +312,6 @@ def _marginals(plan: Plan, applied: Account) -> str:
         else:  # values of groups that have different numbers of records
             changed |= of_groups
     return "changed" if changed else "kept"
-
-
-def _guarantees(table: Table, plan: Plan, applied: Account) -> list[str]:
-    """What the steps guarantee of the columns on which no other step has made it void."""
-    told = []
-    for number, step in enumerate(plan.steps):
-        if step.entry.guarantee is None:
-            continue
-        gaps = any(table.columns[name].missing for name in applied.columns[number])
-        if step.entry.works_on == "columns" and applied.apart(number):
-            continue  # columns of groups and of records were masked apart from each other
-        if gaps and step.entry.works_on == "columns" and not step.entry.changes_missing:
-            continue  # a missing cell stood at its column's mean, which every record changes, and it shows in its group
-        columns = [name for name in applied.columns[number] if _stands(plan, applied, number, name)]
-        whole = len(columns) == len(applied.columns[number])
-        if columns and (whole or step.entry.works_on == "column"):
-            bound = {name: step.bound(name) for name in columns}
-            told += step.entry.guarantee(bound, applied.counts[number])
-    return told
-
-
-def _stands(plan: Plan, applied: Account, number: int, name: str) -> bool:
-    """Whether what a step guarantees of a column survives the other steps that work on it."""
-    survives = plan.steps[number].entry.survives
-    for k, other in enumerate(plan.steps):
-        if k > number and other.entry.leaves_out and survives == "value-wise":
-            return False  # who shared their values with a record may be left out
-        if k == number or name not in applied.columns[k] or other.entry.works_on in ("records", "names"):
-            continue
-        if k < number and not _may_come_first(other, name, survives):
-            return False
-        if k > number and not _leaves_standing(other, name, survives):
-            return False
-        if k > number and survives == "data-free" and other.entry.works_on == "columns":
-            together = {*applied.columns[k], *other.parameters.get("given", ())}
-            if not together <= set(applied.columns[number]):
-                return False  # it brings in columns that are not covered
-    return True
-
-
-def _may_come_first(earlier: Step, name: str, survives: str) -> bool:
-    """Whether what is guaranteed of the later step's input holds of the original too."""
-    if survives == "data-free":  # one record of the original must be one record of what the earlier step made
-        return bool(earlier.entry.facts(earlier.bound(name))["local"])
-    return survives == "value-wise"  # otherwise: the distance is to what the earlier step made, not to the original
-
-
-def _leaves_standing(later: Step, name: str, survives: str) -> bool:
-    entry = later.entry
-    if survives == "data-free":
-        # what looks at the values that it gets and at nothing else cannot weaken what holds of them
-        return "original" not in entry.needs or (bool(entry.from_data) and not entry.taken(later.bound(name)))
-    return survives == "value-wise" and entry.post and entry.id != "reverse_map"
 
 
 def _disclosive(plan: Plan, applied: Account) -> list[str]:
@@ -347,7 +327,11 @@ def _disclosive(plan: Plan, applied: Account) -> list[str]:
 
 
 def _for_users(table: Table, plan: Plan, applied: Account) -> list[str]:
-    told = [f"{step.method}: {step.entry.tells}" for step in plan.steps if step.entry.tells]
+    told = [
+        f"{step.method}: {step.entry.tells}{said_of_others(table, plan, applied, number)}"
+        for number, step in enumerate(plan.steps)
+        if step.entry.tells
+    ]
     for step, columns in zip(plan.steps, applied.columns, strict=True):
         filled = step.entry.works_on == "columns" and not step.entry.changes_missing
         seen = (*columns, *step.parameters.get("given", ())) if filled else ()

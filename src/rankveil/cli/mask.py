@@ -330,6 +330,8 @@ def _write(release: Release, opened: Opened, *, out: str, manifest: str, secret:
 
 
 def _show(release: Release, *, out: str, manifest: str, secret: str, notes: list[str]) -> None:
+    from rankveil.manifest import said_of_secret
+
     records = release.manifest["records"]["out"]
     steps = ", then ".join(step["method"] for step in release.manifest["steps"])
     output.say(f"{output.count(records, 'record')} masked by {steps}.")
@@ -340,5 +342,5 @@ def _show(release: Release, *, out: str, manifest: str, secret: str, notes: list
     output.gap()
     output.line(f"release:  {out}")
     output.line(f"manifest: {manifest} (publish it with the release)")
-    output.line(f"secret:   {secret} (keep it: with it the masking can be undone)")
+    output.line(f"secret:   {secret} (keep it: {said_of_secret(release.manifest, release.secret)})")
     output.notes(notes)

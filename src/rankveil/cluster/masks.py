@@ -299,13 +299,13 @@ def mask_part(job: Job, part: Part, rows: Rows) -> Made:
     kept = np.arange(len(table)) if applied.order is None else applied.order
     original = kept.astype(np.int64) + part.start
     account = applied.account(table)
+    anywhere = job.reorder is not None or applied.order is not None
+    made = in_no_order(made, made.column_names if anywhere else applied.masked)
     if job.reorder is not None:
         here = rows.with_only(made.num_rows)
         named = ("mask", job.reorder, job.plan.steps[job.reorder].entry.id, job.replicate)
         draws = job.seed.stream(*named).at(start=here.start).bits(made.num_rows)
         places_now = here.places(draws)
-        moved = here.count(int(np.count_nonzero(places_now != here.start + np.arange(places_now.size))))
-        made = in_no_order(made) if moved else made
         send_records(job.scratch, part.number, made, places_now, original)
         account = account.with_step(tuple(made.column_names))
     else:

@@ -15,6 +15,8 @@ import hashlib
 import hmac
 from typing import Annotated, Any
 
+import numpy as np
+
 from rankveil.catalogue import EVERY_KIND, Array, Outcome, Range, method
 from rankveil.categories import Categories
 from rankveil.likelihood import Unrelated
@@ -31,6 +33,7 @@ _DIGITS = hashlib.sha256().digest_size * 2
     role="identifier",
     relabels=True,
     transparent="yes, all but the key, which is secret",
+    seed_tells="the pseudonym of every value can be computed",
     tells="equal pseudonyms of a column are equal values of the original; nobody without the secret can tell which",
 )
 def pseudonymise(
@@ -45,7 +48,8 @@ def pseudonymise(
         y = first `length` hexadecimal digits of HMAC-SHA256(key, x)
 
     The same value has the same pseudonym, different values have different ones: where the first digits of two agree,
-    all pseudonyms of the column are longer. Who has the seed can compute the pseudonym of a value and so undo it.
+    all pseudonyms of the column are longer. They have no order but that of their digits. Who has the seed can
+    compute the pseudonym of a value and so undo it.
     """
     key = rng.key()
     names = [hmac.new(key, label.encode("utf-8"), hashlib.sha256).hexdigest() for label in categories.labels]
@@ -55,7 +59,11 @@ def pseudonymise(
     notes = ["pseudonyms can be undone with the secret: who has it can compute that of every value"]
     if digits > length:
         notes.append(f"pseudonyms have {digits} digits, because {length} did not tell all values apart")
-    return Outcome(x.copy(), notes=tuple(notes), levels=tuple(name[:digits] for name in names))
+    # sorted: in the order of an ordered column's levels they would be as good as the levels themselves
+    order = np.argsort(np.array(names, dtype=np.str_), kind="stable")
+    code = np.empty(order.size)
+    code[order] = np.arange(order.size)
+    return Outcome(code[x.astype(np.intp)], notes=tuple(notes), levels=tuple(names[i][:digits] for i in order))
 
 
 @pseudonymise.tells_intruder

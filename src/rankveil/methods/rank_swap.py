@@ -27,6 +27,7 @@ _AT_A_TIME = 2**20
     strength="p",
     marginals="kept",
     by_parts=True,
+    seed_tells="every value can be put back",
     tells="no value moved by more than p percent of the ranks; every column's distribution is exactly the original's",
 )
 def rank_swap(

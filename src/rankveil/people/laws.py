@@ -162,9 +162,8 @@ class Laws:
         if np.isnan(values).any() or step.entry.correction is None:
             return unknown(why)
         mean = values.mean(axis=0)
-        _, covariance = step.entry.correction(
-            mean, np.cov(values, rowvar=False, bias=True).reshape(len(bounds), -1), bounds
-        )
+        released = np.cov(values, rowvar=False, bias=True).reshape(len(bounds), -1)
+        _, covariance = step.entry.corrected(mean, released, bounds, attributes=len(bounds))
         spread = values.std(axis=0)
         shrink = np.sqrt(np.maximum(np.diag(covariance), 0.0)) / np.where(spread > 0, spread, 1.0)
         said = step.entry.intruder(  # type: ignore[misc]
@@ -184,7 +183,7 @@ class Laws:
         if labels or there.size == 0 or step.entry.correction is None:
             return values
         mean, variance = np.array([there.mean()]), np.array([[there.var()]])
-        _, before = step.entry.correction(mean, variance, [step.bound(name)])
+        _, before = step.entry.corrected(mean, variance, [step.bound(name)], attributes=len(step.columns))
         shrink = math.sqrt(max(float(before[0, 0]), 0.0) / float(variance[0, 0])) if variance[0, 0] > 0 else 0.0
         made: Array = mean[0] + (values - mean[0]) * shrink
         return made
