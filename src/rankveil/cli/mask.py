@@ -59,6 +59,15 @@ def mask(
         str | None,
         typer.Option("--seed", metavar="HEX", help="The seed itself, for studies: others can see it. [a fresh one]"),
     ] = None,
+    key_file: Annotated[
+        str | None,
+        typer.Option(
+            "--key-file",
+            metavar="F",
+            help="The key of pseudonyms that stay the same over waves, of at least 32 hexadecimal digits; - is standard "
+            "input.",
+        ),
+    ] = None,
     manifest: Annotated[
         str | None, typer.Option("--manifest", metavar="F", help="The public manifest. [OUT.manifest.json]")
     ] = None,
@@ -89,16 +98,16 @@ def mask(
     place, notes = _place(file, out, clustering)
     manifest, secret = _beside(out, manifest, secret)
     inputs = {"input": file, "plan": plan, "file of roles": reading.roles}
-    inputs["seed file"] = None if seed_file == "-" else seed_file
+    inputs |= {what: None if path == "-" else path for what, path in (("seed file", seed_file), ("key file", key_file))}
     outputs = {"release": out, "manifest": manifest, "secret": secret}
     notes += check_outputs(outputs, inputs, table="release", otherwise={} if place is None else _in_folders(manifest))
     steps = _plan(method, given, then, plan, reading.chosen)
-    chosen_seed = _seed(seed, seed_file)
+    chosen_seed, key = _seed(seed, seed_file), _key(key_file, seed_file)
     measures = words.items(publish, option="--publish")
 
     if place is not None:
         names = (out, manifest, secret)
-        release = _in_parts(file, steps, chosen_seed, measures, place, reading, clustering, as_json, names)
+        release = _in_parts(file, steps, chosen_seed, key, measures, place, reading, clustering, as_json, names)
         notes += release.notes
     else:
         import rankveil as rv
@@ -111,7 +120,8 @@ def mask(
             remedy = "mask fewer --columns, or write the table as Parquet and use --cluster local"
             check_job("mask", opened.table, columns=chosen or None, remedy=remedy)
             decimal = opened.table.decimal
-            release = rv.mask(opened.table, steps, seed=chosen_seed, publish=measures, decimal=decimal)
+            drawn = {"seed": chosen_seed, "pseudonym_key": key}
+            release = rv.mask(opened.table, steps, publish=measures, decimal=decimal, **drawn)
             left_behind = left_behind_notes(release.data, out)
             written = _write(release, opened, out=out, manifest=manifest, secret=secret, formulas=formulas)
         notes += [*opened.notes, *release.notes, *left_behind, *written]
@@ -183,6 +193,7 @@ def _in_parts(
     file: str,
     steps: Plan,
     seed: Any,
+    key: Any,
     measures: list[str],
     place: str,
     reading: Reading,
@@ -207,6 +218,7 @@ def _in_parts(
         "schema": declared_schema(reading),
         "publish": measures,
         "seed": seed,
+        "pseudonym_key": key,
     }
     with (
         watching("masking", quiet=as_json) as progress,
@@ -275,22 +287,37 @@ def _seed(seed: str | None, seed_file: str | None) -> Any:
         raise ParameterError("give --seed or --seed-file, not both")
     if seed_file is None:
         return None if seed is None else Seed.of(seed)
+    return Seed.of(_digits(seed_file, "seed"))
+
+
+def _key(key_file: str | None, seed_file: str | None) -> Any:
+    """The key of the pseudonyms, or None."""
+    from rankveil.seeds import Seed
+
+    if key_file == seed_file == "-":
+        raise ParameterError("standard input holds one of seed and key: give the other in a file")
+    return None if key_file is None else Seed.of(_digits(key_file, "key"))
+
+
+def _digits(path: str, what: str) -> str:
+    """The hexadecimal digits of a secret in a file."""
     try:
-        if seed_file == "-":
+        if path == "-":
             text = sys.stdin.read()
         else:
-            with open(seed_file, encoding="ascii") as file:
+            with open(path, encoding="ascii") as file:
                 text = file.read()
     except OSError as error:
-        raise FileError(f"the seed file cannot be read: {(error.strerror or 'the system refused').lower()}") from None
+        reason = (error.strerror or "the system refused").lower()
+        raise FileError(f"the {what} file cannot be read: {reason}") from None
     except UnicodeDecodeError:
         text = ""
     digits = "".join(text.split()).removeprefix("0x")
     if len(digits) < _SEED_DIGITS or any(sign not in "0123456789abcdefABCDEF" for sign in digits):
         raise ParameterError(
-            f"the seed file must hold at least {_SEED_DIGITS} hexadecimal digits (0-9, a-f), nothing else"
+            f"the {what} file must hold at least {_SEED_DIGITS} hexadecimal digits (0-9, a-f), nothing else"
         )
-    return Seed.of(digits)
+    return digits
 
 
 def _said_of_secrets(out: str, manifest: str, secret: str, *, seen: bool) -> list[str]:

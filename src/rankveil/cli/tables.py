@@ -93,9 +93,7 @@ def open_pair(original: str, masked: str, reading: Reading, matching: Matching) 
     second = open_release(masked, reading)
     notes = [*first.notes, *second.notes]
     if secret is not None:
-        from rankveil.manifest import fingerprint
-
-        if fingerprint(first.table) != secret.fingerprint:
+        if secret.is_of(first.table) is False:
             notes.append(
                 "the secret was made for another original, or for this one read in another way (--missing, format)"
             )

@@ -4,7 +4,8 @@
 - `working`: a table while the steps are at work on it;
 - `choosing`: the columns that a step works on;
 - `columns`: a step on one column, or on several together;
-- `applying`: the steps of a plan, one after the other.
+- `applying`: the steps of a plan, one after the other;
+- `release_key`: what the draws of a release come from.
 """
 
 from __future__ import annotations
@@ -12,5 +13,6 @@ from __future__ import annotations
 from rankveil.masking.account import Account, Applied
 from rankveil.masking.applying import apply
 from rankveil.masking.choosing import as_labels, columns_of, said_of_kinds, suited, takes
+from rankveil.masking.release_key import release_key
 
-__all__ = ["Account", "Applied", "apply", "as_labels", "columns_of", "said_of_kinds", "suited", "takes"]
+__all__ = ["Account", "Applied", "apply", "as_labels", "columns_of", "release_key", "said_of_kinds", "suited", "takes"]

@@ -17,7 +17,7 @@ from rankveil.people.protector import mask
 from rankveil.ranks import average_ranks, rank_changes
 from rankveil.report.chart import Chart
 from rankveil.report.figures import permutation_level
-from rankveil.seeds import Seed
+from rankveil.seeds import CommonSeed, Seed
 
 Array = NDArray[np.float64]
 
@@ -143,8 +143,10 @@ class Trials:
             original = _original(k)
             columns = [original[name].to_numpy() for name in ATTRIBUTES]
             moments.append([[x.mean(), x.var(), x.min(), x.max()] for x in columns])
-            by_factor = _changes(original, mask(original, "multiplicative_noise", beta=BETA, seed=k).data)
-            by_term = _changes(original, mask(original, "additive_noise", alpha=ALPHA, seed=k).data)
+            by_factor = _changes(
+                original, mask(original, "multiplicative_noise", beta=BETA, seed=CommonSeed.of(k)).data
+            )
+            by_term = _changes(original, mask(original, "additive_noise", alpha=ALPHA, seed=CommonSeed.of(k)).data)
             multiplied.append([moved.max() for moved in by_factor])
             added.append([moved.max() for moved in by_term])
             if k == 0:
