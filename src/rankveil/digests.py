@@ -49,12 +49,14 @@ _NUMBER = r"^-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 """Numbers as they are written out; 007 and +49 are codes of something."""
 _NO_NUMBER = r"^[+]|^-?0[0-9]"
 """Of what can be read as a number, what is none of these."""
-_SHORT = r"^-?[0-9]{1,18}$"
+_INTEGER = r"^-?[0-9]{1,19}$"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6}0*)?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?$"
 _CLOCK = r"^[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6}0*)?)?$"
 _TRUE, _FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
 _DAY = 86_400_000_000
 _NO_ZONE = datetime(1970, 1, 1)
+_FAR = 10**8
+"""Days that are too many to be counted in millionths of a second."""
 _INTEGERS = 2.0**63
 
 
@@ -107,6 +109,9 @@ def codes_of(cells: pa.Array, *, decimal: str = ".") -> Codes:
     if pa.types.is_dictionary(kind):
         cells = cells.cast(kind.value_type)
         kind = cells.type
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        cells = cells.cast(pa.string())
+        kind = cells.type
     codes = np.zeros((len(cells), 2), dtype=np.uint64)
     if pa.types.is_null(kind):
         return codes
@@ -133,7 +138,8 @@ def _of_values(present: pa.Array) -> Codes | None:
         return _of_floats(present.to_numpy(zero_copy_only=False))
     try:
         if pa.types.is_date(kind):
-            return _tagged(_MOMENT, present.cast(pa.date32()).cast(pa.int32()).to_numpy().astype(np.int64) * _DAY)
+            days = present.cast(pa.date32()).cast(pa.int32()).to_numpy().astype(np.int64)
+            return _tagged(_MOMENT, days * _DAY) if np.all(np.abs(days) < _FAR) else None
         if pa.types.is_timestamp(kind):
             return _tagged(_MOMENT, present.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()).to_numpy())
         if pa.types.is_time(kind):
@@ -214,9 +220,11 @@ def _each(code: Callable[[str], Codes], words: pa.Array) -> Codes:
 
 def _of_numbers(words: pa.Array) -> Codes:
     codes = _of_floats(words.cast(pa.float64()).to_numpy(zero_copy_only=False))
-    short = np.flatnonzero(_holds(pc.match_substring_regex(words, _SHORT)))
-    if short.size:  # exact beyond 2^53 too
-        codes[short] = _tagged(_WHOLE, words.take(pa.array(short)).cast(pa.int64()).to_numpy())
+    exact = np.abs(codes[:, 1].view(np.int64)) < EXACT  # of the others some digits were lost, where they are whole
+    for row in np.flatnonzero(_holds(pc.match_substring_regex(words, _INTEGER)) & ~exact):
+        value = int(words[int(row)].as_py())
+        if -(2**63) <= value < 2**63:
+            codes[row] = _one(_WHOLE, value)
     return codes
 
 

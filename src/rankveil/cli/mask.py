@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rankveil.cli.tables import Opened
+    from rankveil.masking.register import Entered, Entry
     from rankveil.people.protector import Release
     from rankveil.plans import Plan
 
@@ -64,8 +65,7 @@ def mask(
         typer.Option(
             "--key-file",
             metavar="F",
-            help="The key of pseudonyms that stay the same over waves, of at least 32 hexadecimal digits; - is standard "
-            "input.",
+            help="The key of pseudonyms that stay the same over waves: at least 32 hexadecimal digits; - is stdin.",
         ),
     ] = None,
     manifest: Annotated[
@@ -107,7 +107,9 @@ def mask(
 
     if place is not None:
         names = (out, manifest, secret)
-        release = _in_parts(file, steps, chosen_seed, key, measures, place, reading, clustering, as_json, names)
+        release, entered = _in_parts(
+            file, steps, chosen_seed, key, measures, place, reading, clustering, as_json, names
+        )
         notes += release.notes
     else:
         import rankveil as rv
@@ -123,8 +125,11 @@ def mask(
             drawn = {"seed": chosen_seed, "pseudonym_key": key}
             release = rv.mask(opened.table, steps, publish=measures, decimal=decimal, **drawn)
             left_behind = left_behind_notes(release.data, out)
-            written = _write(release, opened, out=out, manifest=manifest, secret=secret, formulas=formulas)
+            release, entered, written = _write(
+                release, steps, opened, places=(out, manifest, secret), formulas=formulas
+            )
         notes += [*opened.notes, *release.notes, *left_behind, *written]
+    notes += entered.notes
     notes += _said_of_secrets(out, manifest, secret, seen=seed is not None)
     out, manifest = addresses.hidden_word(out), addresses.hidden_word(manifest)
     if as_json:
@@ -137,6 +142,7 @@ def mask(
                 "output": out,
                 "manifest": manifest,
                 "secret": secret,
+                **({} if entered.count is None else {"releases_of_this_table": entered.count}),
                 "notes": notes,
             }
         )
@@ -200,12 +206,13 @@ def _in_parts(
     clustering: Clustering,
     as_json: bool,
     out: tuple[str, str, str],
-) -> Release:
-    """Mask a table in parts and write the release with its manifest and its secret."""
+) -> tuple[Release, Entered]:
+    """Mask a table in parts and write the release with its manifest, its secret and its entry in the register."""
     from dataclasses import replace
 
     from rankveil import files
     from rankveil.cli.tables import declared_schema, load_pandas
+    from rankveil.masking.register import Register
     from rankveil.partitions import places
     from rankveil.people.protector import masked_in_parts
 
@@ -224,6 +231,7 @@ def _in_parts(
         watching("masking", quiet=as_json) as progress,
         kept_when_stopped(),
         masked_in_parts(file, steps, output=folder, cluster=place, progress=progress, **how) as (release, made),
+        Register(secret) as register,
         files.Staged() as staged,
     ):
         staged.add(secret, lambda file: file.write(release.secret.to_json().encode("utf-8")), mode=0o600)
@@ -232,7 +240,16 @@ def _in_parts(
         else:
             staged.add(manifest, lambda file: file.write(release.manifest.to_json().encode("utf-8")))
         staged.join(made)
-    return replace(release, notes=(*release.notes, *made.notes))
+        entered = register.add(staged, _entry(release, steps, out))
+    return replace(release, notes=(*release.notes, *made.notes)), entered
+
+
+def _entry(release: Release, steps: Plan, places: Sequence[str]) -> Entry:
+    """What the register says of a release."""
+    from rankveil.masking.register import Entry
+
+    assert release.secret.fingerprint is not None
+    return Entry.of(release.secret.fingerprint, release.manifest.content, steps.to_dict(), places)
 
 
 def _plan(
@@ -340,20 +357,35 @@ def _said_of_secrets(out: str, manifest: str, secret: str, *, seen: bool) -> lis
     return said
 
 
-def _write(release: Release, opened: Opened, *, out: str, manifest: str, secret: str, formulas: str) -> tuple[str, ...]:
+def _write(
+    release: Release, steps: Plan, opened: Opened, *, places: tuple[str, str, str], formulas: str
+) -> tuple[Release, Entered, tuple[str, ...]]:
+    """Write the release with its manifest, its secret and its entry in the register; also what was said of that."""
+    from dataclasses import replace
+
     from rankveil import files
     from rankveil.cli.tables import with_types
+    from rankveil.digests import digest_of
     from rankveil.files import csv_text, registry
     from rankveil.files.formulas import for_spreadsheets
+    from rankveil.masking.register import Register
+    from rankveil.table import Table
 
+    out, manifest, secret = places
     data, dialect = release.data, opened.dialect
     if dialect is not None and registry.ending_of(out) not in csv_text.ENDINGS:
         data, dialect = with_types(data, opened.table), None
     data, notes = for_spreadsheets(data, out, formulas=formulas)
-    with files.Staged() as staged:
+    held = files.as_held(data, out)
+    if held is not release.data:  # its content may be another now
+        content = Table(held, decimal=dialect.decimal if dialect is not None else ".")
+        release = replace(release, manifest=release.manifest.with_digest(digest_of(content)))
+    with Register(secret) as register, files.Staged() as staged:
         staged.add(secret, lambda file: file.write(release.secret.to_json().encode("utf-8")), mode=0o600)
         staged.add(manifest, lambda file: file.write(release.manifest.to_json().encode("utf-8")))
-        return *notes, *files.add_table(staged, data, out, dialect=dialect)
+        said = files.add_table(staged, data, out, dialect=dialect)
+        entered = register.add(staged, _entry(release, steps, places))
+    return release, entered, (*notes, *said)
 
 
 def _show(release: Release, *, out: str, manifest: str, secret: str, notes: list[str]) -> None:
