@@ -108,7 +108,7 @@ def test_flags_that_contradict_a_register_are_refused(people: Path, run: Any, re
     attack = ("attack", "people.csv")
     assert "leave out MASKED" in refused(*attack, "one.csv", "--register", NAME)
     assert "of one release" in refused(*attack, "--register", NAME, "--secret", "one.csv.secret.json")
-    assert "name the released table, or --register F" in refused(*attack)
+    assert "MASKED... is missing: name a release, or --register F" in refused(*attack)
     assert "names no release of this original" in refused("attack", "one.csv", "--register", NAME)
     assert "cannot be read" in refused(*attack, "--register", "nothing.json")
 

@@ -14,7 +14,7 @@ from scipy.special import ndtri
 
 import rankveil as rv
 from rankveil.catalogue import get_method
-from rankveil.seeds import Seed
+from rankveil.seeds import CommonSeed, Seed
 
 FALSE_ALARM = 1e-6
 
@@ -40,8 +40,8 @@ def test_five_records_by_hand() -> None:
 
 def test_each_column_may_have_its_own_strength() -> None:
     data = pa.table({"A": A, "B": 2 * A, "C": A[::-1].copy()})
-    stronger = rv.mask(data, "correlated_noise", gamma={"A": 0.4}, seed=1).data
-    plain = rv.mask(data, "correlated_noise", seed=1).data
+    stronger = rv.mask(data, "correlated_noise", gamma={"A": 0.4}, seed=CommonSeed.of(1)).data
+    plain = rv.mask(data, "correlated_noise", seed=CommonSeed.of(1)).data
     off = {name: stronger[name].to_numpy() - data[name].to_numpy() for name in "ABC"}
     base = {name: plain[name].to_numpy() - data[name].to_numpy() for name in "ABC"}
     assert np.allclose(off["A"], 2 * base["A"])

@@ -93,7 +93,7 @@ def attack(
             "--register names the releases with their manifests, for memory: leave out MASKED, --manifest and --cluster"
         )
     if not masked and register is None:
-        raise ParameterError("name the released table, or --register F for all releases that a register names")
+        raise ParameterError("MASKED... is missing: name a release, or --register F for all that a register names")
     masked = masked or []
     if public and report is None:
         raise ParameterError("--public is about the page of --report: give both")

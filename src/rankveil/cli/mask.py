@@ -102,7 +102,7 @@ def mask(
     outputs = {"release": out, "manifest": manifest, "secret": secret}
     notes += check_outputs(outputs, inputs, table="release", otherwise={} if place is None else _in_folders(manifest))
     steps = _plan(method, given, then, plan, reading.chosen)
-    chosen_seed, key = _seed(seed, seed_file), _key(key_file, seed_file)
+    key, chosen_seed = _key(key_file, seed_file), _seed(seed, seed_file)
     measures = words.items(publish, option="--publish")
 
     if place is not None:
