@@ -157,6 +157,8 @@ class Method(Entry[Callable[..., Any]]):
     """Whether it makes labels of numbers, or other labels than there were."""
     leaves_out: bool = False
     """Whether records are left out."""
+    keyed: bool = False
+    """Whether all that it draws of a column is a key, which may be the protector's own: the same in every release."""
     by_parts: bool = False
     """Whether it can work on some of the rows at a time: what concerns all of them it asks `rows`."""
     strength: str | None = None

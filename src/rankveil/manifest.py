@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankveil import digests
 from rankveil._version import __version__
 from rankveil.catalogue import get_method
 from rankveil.columns import Cells
@@ -24,9 +25,14 @@ from rankveil.seeds import Seed
 from rankveil.table import Table
 
 MANIFEST_SCHEMA = "rankveil/manifest/1"
-SECRET_SCHEMA = "rankveil/secret/1"
 _MAPPINGS = ("kept", "reordered", "none")
 """How the records of a release correspond to those of the original."""
+SECRET_SCHEMA = "rankveil/secret/2"
+_OLD_SECRET = "rankveil/secret/1"
+"""Of releases whose draws came from the seed itself, with a fingerprint that told formats apart."""
+
+OTHER_TABLE = "the release is not the table that its manifest describes: its content has another digest"
+"""What is said of a release that was changed after its manifest was written."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +52,10 @@ class Manifest:
 
     def __getitem__(self, name: str) -> Any:
         return self.content[name]
+
+    def with_digest(self, digest: str) -> Manifest:
+        """The same of a release whose content has this digest."""
+        return Manifest({**self.content, "digest": digest})
 
     def permutes(self, names: Iterable[str]) -> bool:
         """Whether these columns have all their original values, whatever was done to the others of the release."""
@@ -74,11 +84,19 @@ class Manifest:
 
 @dataclass(frozen=True, eq=False)
 class Secret:
-    """What the protector keeps: the seed, a fingerprint of the original, and the mapping when rows were reordered."""
+    """What the protector keeps: the seed, a fingerprint of the original, and the mapping when rows were reordered.
+
+    With the original, the plan of the manifest, the seed and the replicate the release can be made again by the same
+    version, and with the key of the pseudonyms where they had one of their own, which lies in no secret.
+    """
 
     seed: Seed
-    fingerprint: str
+    fingerprint: str | None
+    """None in the secrets of older versions, whose fingerprint was another one."""
     order: NDArray[np.intp] | None = field(default=None)
+    replicate: int = 0
+    own_key: bool = False
+    """Whether the pseudonyms had a key of their own."""
 
     def to_json(self) -> str:
         """For the secret file, and nothing else."""
@@ -88,6 +106,8 @@ class Secret:
                 "schema": SECRET_SCHEMA,
                 "seed": self.seed.reveal(),
                 "original_fingerprint": self.fingerprint,
+                "replicate": self.replicate,
+                "pseudonyms": "a key of their own" if self.own_key else "from the seed",
                 "mapping": mapping,
             }
         )
@@ -95,7 +115,7 @@ class Secret:
     @classmethod
     def from_json(cls, text: str) -> Secret:
         """A secret read back; its errors never quote it."""
-        plain = _parsed(text, SECRET_SCHEMA, "secret")
+        plain = _parsed(text, SECRET_SCHEMA, "secret", older=(_OLD_SECRET,))
         try:
             mapping = plain.get("mapping")
             if not isinstance(mapping, list | None):
@@ -106,9 +126,19 @@ class Secret:
                 raise ValueError
             if not isinstance(plain["seed"], str):  # a seed of null would draw a fresh one
                 raise ValueError
-            return cls(Seed.of(plain["seed"]), str(plain["original_fingerprint"]), order)
+            seed, told = Seed.of(plain["seed"]), str(plain["original_fingerprint"])
+            if plain["schema"] == _OLD_SECRET:
+                return cls(seed, None, order)
+            replicate = plain["replicate"]
+            if not isinstance(replicate, int) or isinstance(replicate, bool) or replicate < 0:
+                raise ValueError
+            return cls(seed, told, order, replicate, plain["pseudonyms"] != "from the seed")
         except (KeyError, TypeError, ValueError, OverflowError):
             raise FileError("the secret file is damaged: seed, fingerprint or mapping cannot be read") from None
+
+    def is_of(self, original: Table) -> bool | None:
+        """Whether this is the original that was masked; None where an old secret does not tell."""
+        return None if self.fingerprint is None else fingerprint(original) == self.fingerprint
 
     def __repr__(self) -> str:
         return "Secret(hidden)"
@@ -155,12 +185,24 @@ def _with_mapping(content: Mapping[str, Any]) -> Mapping[str, Any]:
     return content
 
 
-def _parsed(text: str, schema: str, what: str) -> dict[str, Any]:
+def other_table(manifest: Any, table: Table) -> str | None:
+    """A note where a table is not the one that a manifest describes; None where it is, or the manifest tells no digest.
+
+    The order of its rows and the format of its file make no difference.
+    """
+    content = manifest.content if isinstance(manifest, Manifest) else manifest
+    told = content.get("digest") if isinstance(content, Mapping) else None
+    if not digests.is_comparable(told) or digests.digest_of(table) == told:
+        return None
+    return OTHER_TABLE
+
+
+def _parsed(text: str, schema: str, what: str, *, older: Sequence[str] = ()) -> dict[str, Any]:
     try:
         plain = plain_json(text)
     except ValueError:
         raise FileError(f"this is not a {what}: it is not JSON") from None
-    if not isinstance(plain, dict) or plain.get("schema") != schema:
+    if not isinstance(plain, dict) or plain.get("schema") not in (schema, *older):
         raise FileError(f"this is not a {what}: its schema is not {schema}")
     return plain
 
@@ -180,13 +222,12 @@ def put_together(columns: Iterable[bytes]) -> str:
 
 
 def column_fingerprint(name: str, parts: Callable[[], Iterable[Cells]]) -> bytes:
-    """A hash of a column, the same however it is cut; its parts are looked at three times."""
+    """A hash of a column, the same however it is cut and in whatever format it lies; its parts are looked at twice."""
     missing = np.concatenate([np.zeros(0, dtype=bool), *(cells.missing for cells in parts())])
-    digest = hashlib.sha256(f"{len(name)}:{name}:{missing.size}:".encode())
+    digest = hashlib.sha256(f"rankveil/fingerprint/2:{len(name)}:{name}:{missing.size}:".encode())
     digest.update(np.packbits(missing).tobytes())
-    for which in (0, 1):
-        for cells in parts():
-            digest.update(cells.content()[which])
+    for cells in parts():
+        digest.update(digests.codes_of(cells.present, decimal=cells.decimal).astype("<u8").tobytes())
     return digest.digest()
 
 
@@ -195,10 +236,11 @@ def describe(
     plan: Plan,
     applied: Account,
     *,
+    digest: str,
     published: Mapping[str, Any] | None = None,
     measured: Sequence[str] = (),
 ) -> Manifest:
-    """The manifest of a release."""
+    """The manifest of a release whose content has this digest."""
     mapping = _mapping(plan)
     out = applied.released
     content = {
@@ -229,6 +271,7 @@ def describe(
             for column in table.columns.values()
         ],
         "records": {"in": len(table), "out": out, "left_out": len(table) - out},
+        "digest": digest,
         "disclosive_parameters": _disclosive(plan, applied),
         "for_users": _for_users(table, plan, applied),
         "measures": dict(published or {}),

@@ -16,7 +16,7 @@ from rankveil import catalogue, masking
 from rankveil.catalogue import Parameter
 from rankveil.errors import ParameterError, RankveilError, TableError
 from rankveil.plans import Plan, Step, make_step
-from rankveil.seeds import Seed
+from rankveil.seeds import CommonSeed, Seed
 from rankveil.table import Table
 
 
@@ -231,10 +231,10 @@ def test_a_post_step_alone_acts_on_all(table: pa.Table) -> None:
 
 def test_a_post_step_sees_the_original_and_what_the_steps_before_made(table: pa.Table) -> None:
     plan = Plan.of("additive_noise", columns=["A"], alpha=2.0).then("record_shuffle").then("reverse_map")
-    release = rv.mask(table, plan, seed=1)
+    release = rv.mask(table, plan, seed=CommonSeed.of(1))
     order = release.secret.order
     assert order is not None
-    noisy = rv.mask(table, Plan((plan.steps[0],)), seed=1).data
+    noisy = rv.mask(table, Plan((plan.steps[0],)), seed=CommonSeed.of(1)).data
     z, y = column(release.data, "A"), column(noisy, "A")[order]
     assert np.array_equal(np.sort(z), np.sort(column(table, "A")))
     assert np.array_equal(np.argsort(z), np.argsort(y))
@@ -263,8 +263,10 @@ def test_noise_after_a_shuffle_goes_by_released_row_with_missing_cells(table: pa
 
 
 def test_each_step_draws_from_its_own_stream(table: pa.Table) -> None:
-    once = rv.mask(table, Plan.of("additive_noise", columns=["A"], sd=1.0), seed=1).data
-    twice = rv.mask(table, Plan.of("additive_noise", columns=["A"], sd=1.0).then("additive_noise", sd=1.0), seed=1).data
+    once = rv.mask(table, Plan.of("additive_noise", columns=["A"], sd=1.0), seed=CommonSeed.of(1)).data
+    twice = rv.mask(
+        table, Plan.of("additive_noise", columns=["A"], sd=1.0).then("additive_noise", sd=1.0), seed=CommonSeed.of(1)
+    ).data
     first = column(once, "A") - column(table, "A")
     second = column(twice, "A") - column(once, "A")
     assert not np.allclose(first, second)

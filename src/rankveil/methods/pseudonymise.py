@@ -31,6 +31,7 @@ _DIGITS = hashlib.sha256().digest_size * 2
     kinds=EVERY_KIND,
     takes="labels",
     role="identifier",
+    keyed=True,
     relabels=True,
     transparent="yes, all but the key, which is secret",
     seed_tells="the pseudonym of every value can be computed",
@@ -45,18 +46,21 @@ def pseudonymise(
 ) -> Outcome:
     """The first digits of HMAC-SHA256(key, value), the key drawn from the secret seed, another for each column.
 
+    The seed's key is another for every release, so that nobody can link the pseudonyms of two. For those that stay the
+    same over waves, give a key of their own (`--key-file F`): the same key, column name and value, the same pseudonym.
+
         y = first `length` hexadecimal digits of HMAC-SHA256(key, x)
 
     The same value has the same pseudonym, different values have different ones: where the first digits of two agree,
-    all pseudonyms of the column are longer. They have no order but that of their digits. Who has the seed can
-    compute the pseudonym of a value and so undo it.
+    all pseudonyms of the column are longer. They have no order but that of their digits. Who has the key, or the seed
+    that it is drawn from, can compute the pseudonym of a value and so undo it.
     """
     key = rng.key()
     names = [hmac.new(key, label.encode("utf-8"), hashlib.sha256).hexdigest() for label in categories.labels]
     digits = length
     while len({name[:digits] for name in names}) < len(names) and digits < _DIGITS:
         digits += 1
-    notes = ["pseudonyms can be undone with the secret: who has it can compute that of every value"]
+    notes = ["pseudonyms can be undone with their key or the secret: who has it can compute that of every value"]
     if digits > length:
         notes.append(f"pseudonyms have {digits} digits, because {length} did not tell all values apart")
     # sorted: in the order of an ordered column's levels they would be as good as the levels themselves
