@@ -316,11 +316,12 @@ def audit(
     """Every measure that applies to a release, made by whatever tool.
 
     `masked` may be a list of several masked versions: every measure is then their mean, with its standard deviation and
-    interval, and `secret` and `mapping` may be lists too. `settings` are parameters of measures, as in
+    interval, and `secret`, `mapping` and `manifest` may be lists too. `settings` are parameters of measures, as in
     `{"um": {"basis": "values"}}`; `target` names the column of a stated use; `pair="nearest"` lets losses pair the
     records of tables that do not correspond. `manifest` is what was published of the masking, which the intruder of
-    `people_found` uses; `masked` may be what `rv.mask` returned, with its manifest and secret. `matching` says how the
-    tables belong together: columns, key, mapping, secret, by, seed, and the columns' schema.
+    `people_found` uses; `masked` may be what `rv.mask` or `Release.write` returned, with its manifest and the mapping
+    in its secret. `matching` says how the tables belong together: columns, key, mapping, secret, by, seed, and the
+    columns' schema.
 
     Tables may be given by the paths of their files. Parquet ones of any size are measured in parts by the workers of a
     `cluster`: "local", "local:4", or the address of a Dask scheduler, such as "tcp://host:8786"; those that would not
@@ -330,7 +331,11 @@ def audit(
     """
     if pair not in (None, "nearest"):
         raise ParameterError(f"pair must be nearest or left out, not {pair!r}")
-    masked, manifest = of_release(masked, manifest, matching)
+    if several(masked):
+        manifests = list(manifest) if several(manifest) else [manifest] * len(masked)
+        masked, manifests, matching = of_releases(masked, manifests, matching)
+    else:
+        masked, manifest = of_release(masked, manifest, matching)
     how = {"target": target, "pair": pair, **matching}
     place, said = place_for(original, masked, cluster, how)
     if place is not None:
@@ -345,18 +350,12 @@ def audit(
         alone = measure_pair(both, names=measures, gates=fail_if, progress=progress, intruder=intruder, **asked)
         alone.notes += said
         return alone
-    if not masked:
-        raise ParameterError("there is no masked table to measure")
-    secrets = matching.pop("secret", None)
-    secrets, mappings = (
-        _one_each(given, len(masked), what)
-        for given, what in ((secrets, "secrets"), (matching.pop("mapping", True), "mappings"))
-    )
+    secrets, mappings = matching.pop("secret"), matching.pop("mapping")
     made: list[Audit] = []
-    for number, (each, secret, mapping) in enumerate(zip(masked, secrets, mappings, strict=True)):
+    for number, (each, told, secret, mapping) in enumerate(zip(masked, manifests, secrets, mappings, strict=True)):
         own = {"secret": secret, "mapping": mapping}
         both = pair_tables(original, each, beside=made[0].pair if made else None, **own, **matching)
-        intruder = cache(partial(_found, original, each, None, **own, **matching))
+        intruder = cache(partial(_found, original, each, told, **own, **matching))
         made.append(
             measure_pair(
                 both,
@@ -415,6 +414,24 @@ def of_release(masked: Any, manifest: Any, matching: dict[str, Any]) -> tuple[An
         elif masked.secret.order is not None:
             matching["secret"] = masked.secret
     return masked.data, masked.manifest if manifest is None else manifest
+
+
+def of_releases(
+    releases: Sequence[Any], manifests: Sequence[Any], matching: Mapping[str, Any]
+) -> tuple[list[Any], list[Any], dict[str, Any]]:
+    """Several releases with the manifest of each, and what tells the mapping of each, where `rv.mask` returned them."""
+    count = len(releases)
+    if not count:
+        raise ParameterError("there is no masked table to measure")
+    given = {what: _one_each(matching[what], count, f"{what}s") for what in ("secret", "mapping") if what in matching}
+    made = []
+    for number, (release, manifest) in enumerate(zip(releases, manifests, strict=True)):
+        own = {what: each[number] for what, each in given.items() if each[number] is not None}
+        own |= {"key": matching["key"]} if matching.get("key") is not None else {}
+        table, told = of_release(release, manifest, own)
+        made.append((table, told, own.get("secret"), own.get("mapping", True)))
+    tables, told, secrets, mappings = (list(each) for each in zip(*made, strict=True))
+    return tables, told, {**matching, "secret": secrets, "mapping": mappings}
 
 
 def loaded(table: Any, *, schema: Schema | None, decimal: str | None = None) -> Any:

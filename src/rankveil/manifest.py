@@ -13,16 +13,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankveil import memory
 from rankveil._version import __version__
 from rankveil.columns import Cells
 from rankveil.errors import FileError, ParameterError
 from rankveil.masking import Account
 from rankveil.plans import Plan, Step, plain_json
-from rankveil.seeds import Seed
+from rankveil.seeds import Seed, Stream
 from rankveil.table import Table
 
 MANIFEST_SCHEMA = "rankveil/manifest/1"
 SECRET_SCHEMA = "rankveil/secret/1"
+LISTED = 1_000_000
+"""Records up to which a secret lists the mapping; of more it holds the key of the shuffle, which makes it again."""
+_SORTING = 32
+"""Bytes that the mapping of a record takes while it is made again."""
+
+
+_ORDER_KEPT = (
+    "the rows stand in the original's order: whoever knows that order knows which record is whose, and in a column by "
+    "which it is sorted, sorting puts the released values back"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,10 +84,16 @@ class Secret:
     seed: Seed
     fingerprint: str
     order: NDArray[np.intp] | None = field(default=None)
+    shuffle: Stream | None = field(default=None)
+    """The stream that makes the whole mapping, where it is a shuffle of all rows: a long one is written as its key."""
 
     def to_json(self) -> str:
         """For the secret file, and nothing else."""
-        mapping = None if self.order is None else (self.order + 1).tolist()
+        mapping: Any = None
+        if self.order is not None and self.shuffle is not None and self.order.size > LISTED:
+            mapping = {"records": self.order.size, "shuffled_by": self.shuffle.reveal()}
+        elif self.order is not None:
+            mapping = (self.order + 1).tolist()
         return json.dumps(
             {
                 "schema": SECRET_SCHEMA,
@@ -91,8 +108,11 @@ class Secret:
         """A secret read back; its errors never quote it."""
         plain = _parsed(text, SECRET_SCHEMA, "secret")
         try:
-            mapping = plain.get("mapping")
-            if not isinstance(mapping, list | None):
+            mapping, shuffle = plain.get("mapping"), None
+            if isinstance(mapping, dict):
+                shuffle = Stream.revealed(mapping["shuffled_by"])
+                mapping = _made_again(shuffle, mapping["records"])
+            elif not isinstance(mapping, list | None):
                 raise ValueError
             order = None if mapping is None else np.asarray(mapping) - 1
             whole = order is None or (order.ndim == 1 and (order.dtype.kind == "i" or order.size == 0))
@@ -100,12 +120,22 @@ class Secret:
                 raise ValueError
             if not isinstance(plain["seed"], str):  # a seed of null would draw a fresh one
                 raise ValueError
-            return cls(Seed.of(plain["seed"]), str(plain["original_fingerprint"]), order)
+            return cls(Seed.of(plain["seed"]), str(plain["original_fingerprint"]), order, shuffle)
         except (KeyError, TypeError, ValueError, OverflowError):
             raise FileError("the secret file is damaged: seed, fingerprint or mapping cannot be read") from None
 
     def __repr__(self) -> str:
         return "Secret(hidden)"
+
+
+def _made_again(shuffle: Stream, records: Any) -> NDArray[np.intp]:
+    """The rows from 1 that a shuffle puts in their places, as a list of them would say."""
+    if not isinstance(records, int) or isinstance(records, bool) or records < 0:
+        raise ValueError
+    need = records * _SORTING
+    if need > memory.available():
+        raise FileError(f"the mapping of {records} records needs {memory.shown(need)} of memory, and less is free")
+    return shuffle.order(records) + 1
 
 
 def content_of(manifest: Any, *, records: int) -> Mapping[str, Any] | None:
@@ -166,8 +196,9 @@ def describe(
     *,
     published: Mapping[str, Any] | None = None,
     measured: Sequence[str] = (),
+    order_kept: bool = False,
 ) -> Manifest:
-    """The manifest of a release."""
+    """The manifest of a release; `order_kept` says that it is published in the original's order."""
     mapping = _mapping(plan)
     out = applied.released
     content = {
@@ -181,6 +212,7 @@ def describe(
             )
         ],
         "mapping": mapping,
+        **_row_order(plan, kept=order_kept),
         "marginals": _marginals(plan, applied),
         "guarantees": _guarantees(table, plan, applied),
         "columns": [
@@ -198,7 +230,7 @@ def describe(
         ],
         "records": {"in": len(table), "out": out, "left_out": len(table) - out},
         "disclosive_parameters": _disclosive(plan, applied),
-        "for_users": _for_users(table, plan, applied),
+        "for_users": [*_for_users(table, plan, applied), *([_ORDER_KEPT] if order_kept and not plan.reorders else [])],
         "measures": dict(published or {}),
         "measured_columns": list(measured),
     }
@@ -260,6 +292,13 @@ def _of_units(table: Table, applied: Account, number: int) -> dict[str, Any]:
 def _mapping(plan: Plan) -> str:
     facts = [step.entry.mapping for step in plan.steps]
     return "none" if "none" in facts else "reordered" if "reordered" in facts else "kept"
+
+
+def _row_order(plan: Plan, *, kept: bool) -> dict[str, str]:
+    """What is published of the order of the rows; nothing before it is known in which order they are published."""
+    if plan.reorders:
+        return {"row_order": "shuffled"}
+    return {"row_order": "kept"} if kept else {}
 
 
 def _marginals(plan: Plan, applied: Account) -> str:

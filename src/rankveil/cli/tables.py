@@ -86,8 +86,6 @@ def _loaded(path: str, reading: Reading) -> Loaded:
 
 def open_pair(original: str, masked: str, reading: Reading, matching: Matching) -> Pairing:
     """Read both files and what says how they belong together."""
-    from rankveil.manifest import Secret
-
     secret = None if matching.secret is None else read_secret(matching.secret)
     first = open_table(original, reading)
     second = open_release(masked, reading)
@@ -104,13 +102,17 @@ def open_pair(original: str, masked: str, reading: Reading, matching: Matching) 
     how: dict[str, Any] = {"columns": reading.chosen, "key": matching.key, "secret": secret, "seed": matching.seed}
     mapping = not matching.no_mapping
     if mapping and matching.key is None and secret is None:
-        hidden = _secret_beside(masked)
-        if hidden is not None:
-            how["secret"] = parsed_from(hidden, "secret", Secret.from_json)
-            notes.append(f"the mapping was read from the secret beside the release: {hidden}")
-        else:
-            mapping = corresponds(masked, len(second.table), notes)
+        how["secret"], mapping = mapping_beside(masked, len(second.table), notes)
     return Pairing(first.table, second.table, {**how, "mapping": mapping}, notes)
+
+
+def mapping_beside(masked: str, records: int, notes: list[str], *, alone: bool = True) -> tuple[Any, bool]:
+    """The secret beside a release whose rows were reordered, and whether records correspond; both are said."""
+    hidden = _secret_beside(masked)
+    if hidden is None:
+        return None, corresponds(masked, records, notes, alone=alone)
+    notes.append(f"the mapping was read from the secret beside the release: {hidden}")
+    return read_secret(hidden), True
 
 
 def _secret_beside(masked: str) -> str | None:
@@ -148,12 +150,13 @@ def open_versions(original: str, masked: Sequence[str], reading: Reading, matchi
     """Read an original and several masked versions of it, each with the manifest that lies beside it."""
     first, others = open_table(original, reading), [open_release(path, reading) for path in masked]
     notes = [*first.notes, *(note for each in others for note in each.notes)]
-    ordered = not matching.no_mapping and matching.key is None
-    mapping = [
-        corresponds(path, len(each.table), notes, alone=False) if ordered else not matching.no_mapping
-        for path, each in zip(masked, others, strict=True)
-    ]
-    how: dict[str, Any] = {"columns": reading.chosen, "key": matching.key, "seed": matching.seed, "mapping": mapping}
+    found: list[tuple[Any, bool]] = [(None, not matching.no_mapping) for _ in masked]
+    if not matching.no_mapping and matching.key is None:
+        found = [
+            mapping_beside(path, len(each.table), notes, alone=False) for path, each in zip(masked, others, strict=True)
+        ]
+    how: dict[str, Any] = {"columns": reading.chosen, "key": matching.key, "seed": matching.seed}
+    how["secret"], how["mapping"] = (list(each) for each in zip(*found, strict=True))
     return Pairing(first.table, [each.table for each in others], how, notes)
 
 
@@ -191,10 +194,10 @@ def manifest_beside(masked: str, table: Any, notes: list[str]) -> Any:
         return None
 
 
-def corresponds(masked: str, records: int, notes: list[str], *, alone: bool = True, in_parts: bool = False) -> bool:
+def corresponds(masked: str, records: int, notes: list[str], *, alone: bool = True) -> bool:
     """Whether records correspond by their order, as the manifest beside a release tells; without one they do.
 
-    A release that is not `alone` is one of several, for which no secret can be given; nor can one be `in_parts`.
+    A release that is not `alone` is one of several, for which no secret can be named.
     """
     from rankveil import files
     from rankveil.files import registry
@@ -220,11 +223,10 @@ def corresponds(masked: str, records: int, notes: list[str], *, alone: bool = Tr
         return True
     if told.get("mapping") == "reordered":
         said = f"{told_as}: its rows were reordered, as its manifest says"
-        if in_parts:
-            raise PairError(f"{said}; give a key column with --key, or leave out --cluster and give its --secret")
-        how = "give its secret, as in" if alone else "measure it alone with its secret, as in"
+        how = "give its secret, as in" if alone else "put its secret beside it, or measure it alone with it, as in"
+        private = beside.rpartition("/")[2] if far else beside  # it never went to the address
         raise PairError(
-            f"{said}; {how} --secret {beside}.secret.json, or {'' if alone else 'give '}a key column with --key"
+            f"{said}; {how} --secret {private}.secret.json, or {'' if alone else 'give '}a key column with --key"
         )
     if told.get("mapping") == "none":
         notes.append(f"{told_as}: its manifest says that its records do not correspond to original ones (no mapping)")

@@ -23,6 +23,7 @@ from rankveil.cluster.work import Progress, Work
 from rankveil.errors import ClusterError, FileError, ParameterError, TableError
 from rankveil.manifest import column_fingerprint, put_together
 from rankveil.masking import Account
+from rankveil.masking.row_order import Runs
 from rankveil.partitions import places
 from rankveil.partitions.dictionaries import in_no_order
 from rankveil.partitions.parquet import Source, survey
@@ -34,12 +35,16 @@ from rankveil.restoring import broken
 from rankveil.rows import Rows
 from rankveil.schema import Schema
 from rankveil.seeds import Seed
+from rankveil.table import Table
 
 _HELD = 10
 """Numbers of memory that masking takes for each value of a column that must be in one place."""
 
 _SCRATCH = 64
 """Bytes of scratch that a value takes at most while all rows are put in order."""
+
+_MOVED = 32
+"""Bytes of scratch that a value takes at most while its record travels to another part."""
 
 _IN_MEMORY = 60
 """Bytes that a cell takes at most while a table is masked in memory."""
@@ -91,6 +96,8 @@ class Made:
     schema: pa.Schema
     notes: tuple[str, ...]
     reordered: bool
+    runs: Runs | None
+    """By which columns the rows are sorted, where they keep their order."""
 
 
 def open_table(path: object) -> Source:
@@ -236,6 +243,8 @@ def _masked(
     told = f"masked in {count} part{'s' if count > 1 else ''} on the cluster {engine.address.text}"
     resumed = ("what an earlier run had done was taken up",) if work.resumed else ()
     said = dict.fromkeys(note for part in made for note in part.notes)
+    runs = [part.runs for part in made if part.runs is not None]
+    kept = reduce(Runs.then, runs).notes() if runs else ()
     return MaskedParts(
         parts.whole,
         account,
@@ -243,7 +252,7 @@ def _masked(
         put_together(columns),
         order,
         folder,
-        (*engine.notes, *source.notes, *said, told, *resumed),
+        (*engine.notes, *source.notes, *said, *kept, told, *resumed),
     )
 
 
@@ -298,7 +307,7 @@ def mask_part(job: Job, part: Part, rows: Rows) -> Made:
     )
     kept = np.arange(len(table)) if applied.order is None else applied.order
     original = kept.astype(np.int64) + part.start
-    account = applied.account(table)
+    account, runs = applied.account(table), None
     if job.reorder is not None:
         here = rows.with_only(made.num_rows)
         named = ("mask", job.reorder, job.plan.steps[job.reorder].entry.id, job.replicate)
@@ -311,8 +320,9 @@ def mask_part(job: Job, part: Part, rows: Rows) -> Made:
     else:
         if applied.order is not None:
             job.scratch.put(_order_file(part.number), original)
+        runs = Runs.of(table, Table(made, schema=table.schema.only(made.column_names), decimal=table.decimal))
         _write(job.folder.part(part.number), made)
-    return Made(account, made.schema, tuple(notes), applied.order is not None)
+    return Made(account, made.schema, tuple(notes), applied.order is not None, runs)
 
 
 def write_reordered(job: Job, wanted: pa.Schema, ends: Sequence[int], number: int) -> None:
@@ -379,8 +389,9 @@ def _check(plan: Plan, source: Source, engine: Engine) -> None:
 
 
 def _check_room(scratch: str, source: Source, plan: Plan) -> None:
-    moved = any(step.entry.marginals == "kept" or not step.entry.by_parts for step in plan.steps)
-    need = len(source) * len(source.names) * (_SCRATCH if moved else 1)
+    steps = [step.entry for step in plan.steps if step.method != "record_shuffle"]
+    sorts = any(entry.marginals == "kept" or not entry.by_parts for entry in steps)
+    need = len(source) * len(source.names) * ((_SCRATCH if sorts else 1) + (_MOVED if plan.reorders else 0))
     free = shutil.disk_usage(scratch).free
     if need > free:
         raise FileError(

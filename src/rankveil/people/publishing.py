@@ -1,0 +1,121 @@
+"""What is published and what is not, written together or not at all: release, manifest and secret."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+import pyarrow as pa
+
+from rankveil import files
+from rankveil.errors import FileError, FormatError
+from rankveil.files import Dialect
+from rankveil.files.formulas import for_spreadsheets
+from rankveil.partitions import places
+
+if TYPE_CHECKING:
+    from rankveil.cluster.folders import Folder
+    from rankveil.manifest import Manifest, Secret
+
+PathLike = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where a release, its manifest and its secret go."""
+
+    release: str
+    manifest: str
+    secret: str
+
+    @classmethod
+    def beside(cls, release: PathLike, *, manifest: PathLike | None = None, secret: PathLike | None = None) -> Places:
+        """Manifest and secret beside the release; the secret of one at an address stays in the working folder."""
+        out = os.fspath(release)
+        public = private = files.companion(out)
+        if places.is_address(out):
+            public = places.absolute(out)
+            private = public.rpartition("/")[2]
+        return cls(
+            out,
+            f"{public}.manifest.json" if manifest is None else os.fspath(manifest),
+            f"{private}.secret.json" if secret is None else os.fspath(secret),
+        )
+
+    def check(self, *, folder: bool = False) -> None:
+        """Refuse places that cannot be written; `folder` says that others check that of the release."""
+        names = {"release": self.release, "manifest": self.manifest, "secret": self.secret}
+        if folder:
+            names.pop("release")
+        for what, path in names.items():
+            if what == "manifest" and places.is_address(path):
+                continue
+            files.check_writable(path, table=what == "release")
+        if files.same_file(self.manifest, self.secret) or any(
+            files.same_file(self.release, path) for path in (self.manifest, self.secret)
+        ):
+            raise FileError("release, manifest and secret need names of their own")
+
+    def notes(self) -> list[str]:
+        """What a person should do about a secret that lies with what is published."""
+        said = []
+        if places.is_address(self.release):
+            said.append(f"the secret stays on this machine: {os.path.abspath(self.secret)}")
+        published = [
+            os.path.realpath(path) for path in (self.release, self.manifest)
+        ]  # an address is in no folder here
+        if os.path.dirname(os.path.realpath(self.secret)) in (published[0], *map(os.path.dirname, published)):
+            said.append(
+                "the secret lies beside what you publish: keep it apart, for example with --secret private/secret.json"
+            )
+        return said
+
+
+def write(
+    data: Any,
+    manifest: Manifest,
+    secret: Secret,
+    to: Places,
+    *,
+    dialect: Dialect | None = None,
+    formulas: str = "refuse",
+) -> tuple[str, ...]:
+    """Write a release in memory; what a person should know of it comes back."""
+    table, notes = for_spreadsheets(_as_arrow(data), to.release, formulas=formulas)
+    with files.Staged() as staged:
+        _add(staged, secret, to.secret, mode=0o600)
+        _add(staged, manifest, to.manifest)
+        return *notes, *files.add_table(staged, table, to.release, dialect=dialect)
+
+
+def write_parts(folder: Folder, manifest: Manifest, secret: Secret, to: Places) -> None:
+    """Give the folder of a release in parts its name, with its manifest and its secret."""
+    with files.Staged() as staged:
+        _add(staged, secret, to.secret, mode=0o600)
+        if places.is_address(to.manifest):
+            folder.publish(to.manifest, manifest.to_json())
+        else:
+            _add(staged, manifest, to.manifest)
+        staged.join(folder)
+
+
+def _add(staged: files.Staged, document: Manifest | Secret, path: str, *, mode: int = 0o644) -> None:
+    staged.add(path, lambda file: file.write(document.to_json().encode("utf-8")), mode=mode)
+
+
+def _as_arrow(data: Any) -> pa.Table:
+    """A table of whatever library, without the row labels of pandas."""
+    if isinstance(data, pa.Table):
+        return data
+    frame = nw.from_native(data, eager_only=True)
+    if nw.maybe_get_index(frame) is not None:
+        frame = nw.maybe_reset_index(frame)
+    try:
+        made = frame.to_arrow()
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise FormatError(f"the release cannot be written: {str(error).splitlines()[0]}") from None
+    told: Mapping[bytes, bytes] = made.schema.metadata or {}
+    return made.replace_schema_metadata({key: value for key, value in told.items() if key != b"pandas"})
