@@ -12,9 +12,10 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from rankveil import catalogue
+from rankveil.beside import mapping_beside
 from rankveil.catalogue import Array, Measure, Value, get_measure
 from rankveil.cluster.places import Parts, place_for, several
-from rankveil.errors import FileError, NotApplicableError, ParameterError
+from rankveil.errors import FileError, NotApplicableError, PairError, ParameterError
 from rankveil.execute import in_threads, one_core_algebra
 from rankveil.intruder.finding import Finding, find_people
 from rankveil.manifest import content_of
@@ -331,13 +332,15 @@ def audit(
     """
     if pair not in (None, "nearest"):
         raise ParameterError(f"pair must be nearest or left out, not {pair!r}")
+    beside: list[str] = []
     if several(masked):
         manifests = list(manifest) if several(manifest) else [manifest] * len(masked)
-        masked, manifests, matching = of_releases(masked, manifests, matching)
+        masked, manifests, matching = of_releases(masked, manifests, matching, beside)
     else:
-        masked, manifest = of_release(masked, manifest, matching)
+        masked, manifest = of_release(masked, manifest, matching, beside)
     how = {"target": target, "pair": pair, **matching}
     place, said = place_for(original, masked, cluster, how)
+    said = [*beside, *said]
     if place is not None:
         parts = Parts(place, scratch=scratch, memory=memory, subjects=subjects, resume=resume, progress=progress)
         return _in_parts(original, masked, parts, how, names=measures, gates=fail_if, settings=settings, said=said)
@@ -366,7 +369,9 @@ def audit(
                 **asked,
             )
         )
-    return combined(made, gates=fail_if)
+    whole = combined(made, gates=fail_if)
+    whole.notes += said
+    return whole
 
 
 def _found(
@@ -404,11 +409,24 @@ def _one_each(given: Any, count: int, what: str) -> list[Any]:
     return made
 
 
-def of_release(masked: Any, manifest: Any, matching: dict[str, Any]) -> tuple[Any, Any]:
-    """The table and the manifest of what `rv.mask` returned; what tells its mapping is added where none was given."""
-    if not (hasattr(masked, "manifest") and hasattr(masked, "secret")):
+def of_release(masked: Any, manifest: Any, matching: dict[str, Any], notes: list[str]) -> tuple[Any, Any]:
+    """The table and the manifest of what `rv.mask` returned; what tells its mapping is added where none was given.
+
+    Of a release that is given by its path, the manifest and the secret that lie beside it tell the mapping.
+    """
+    told = {"key", "secret", "mapping"} & matching.keys()
+    if isinstance(masked, str | os.PathLike):
+        if matching.get("key") is None and matching.get("secret") is None and matching.get("mapping", True) is True:
+            matching["secret"], matching["mapping"] = mapping_beside(masked, notes)
         return masked, manifest
-    if not {"key", "secret", "mapping"} & matching.keys():
+    if not (hasattr(masked, "manifest") and hasattr(masked, "secret")):
+        if not told and manifest is not None and _content(manifest).get("mapping") == "reordered":
+            raise PairError(
+                "the rows of the release were reordered, as its manifest says; give its secret (secret=), what rv.mask "
+                "returned in place of its table, or mapping=False"
+            )
+        return masked, manifest
+    if not told:
         if masked.manifest["mapping"] == "none":
             matching["mapping"] = False
         elif masked.secret.order is not None:
@@ -416,8 +434,14 @@ def of_release(masked: Any, manifest: Any, matching: dict[str, Any]) -> tuple[An
     return masked.data, masked.manifest if manifest is None else manifest
 
 
+def _content(manifest: Any) -> Mapping[str, Any]:
+    """What a manifest says; what is none is refused where it is read."""
+    content = getattr(manifest, "content", manifest)
+    return content if isinstance(content, Mapping) else {}
+
+
 def of_releases(
-    releases: Sequence[Any], manifests: Sequence[Any], matching: Mapping[str, Any]
+    releases: Sequence[Any], manifests: Sequence[Any], matching: Mapping[str, Any], notes: list[str]
 ) -> tuple[list[Any], list[Any], dict[str, Any]]:
     """Several releases with the manifest of each, and what tells the mapping of each, where `rv.mask` returned them."""
     count = len(releases)
@@ -428,7 +452,7 @@ def of_releases(
     for number, (release, manifest) in enumerate(zip(releases, manifests, strict=True)):
         own = {what: each[number] for what, each in given.items() if each[number] is not None}
         own |= {"key": matching["key"]} if matching.get("key") is not None else {}
-        table, told = of_release(release, manifest, own)
+        table, told = of_release(release, manifest, own, notes)
         made.append((table, told, own.get("secret"), own.get("mapping", True)))
     tables, told, secrets, mappings = (list(each) for each in zip(*made, strict=True))
     return tables, told, {**matching, "secret": secrets, "mapping": mappings}

@@ -110,9 +110,9 @@ def attack(
             made = rv.attack(original, masked[0], progress=progress, at_most=at_most, **how)
             made.notes[:0] = place.notes
         else:
-            both = open_releases(original, masked, reading, matching)
-            check_job("attack", *both.tables, columns=reading.chosen, remedy=SMALLER)
             named: list[str | None] = [None] * len(masked) if not manifest else [*manifest]
+            both = open_releases(original, masked, reading, matching, manifests=named)
+            check_job("attack", *both.tables, columns=reading.chosen, remedy=SMALLER)
             told = [
                 None if no_manifest else manifest_of(own, path, table, both.notes)
                 for own, path, table in zip(named, masked, both.tables[1:], strict=True)

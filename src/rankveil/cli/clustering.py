@@ -84,7 +84,8 @@ def place_of(
     done: str = "measured",
 ) -> Place:
     """Where something is done with tables: in parts when that is asked for, or memory would be short."""
-    from rankveil.cli.tables import declared_schema, mapping_beside, read_secret
+    from rankveil.beside import read_secret
+    from rankveil.cli.tables import declared_schema, mapping_of
     from rankveil.cluster.places import place_for
     from rankveil.partitions.places import exists
 
@@ -108,7 +109,7 @@ def place_of(
     if matching.secret is not None:
         how["secret"] = read_secret(matching.secret)
     elif matching.key is None and not matching.no_mapping and exists(masked[0]):
-        how["secret"], how["mapping"] = mapping_beside(masked[0], _records(masked[0]), notes)
+        how["secret"], how["mapping"] = mapping_of(masked[0], notes, records=_records(masked[0]))
     how |= {"scratch": clustering.scratch, "memory": clustering.memory, "resume": clustering.resume}
     return Place(cluster, how, notes)
 

@@ -251,7 +251,7 @@ def _check_headings(path: str, plan: Plan, names: Sequence[str]) -> None:
 
 
 def _read_plan(path: str) -> Plan:
-    from rankveil.cli.tables import parsed_from
+    from rankveil.beside import parsed_from
     from rankveil.plans import Plan
 
     json = path.lower().endswith(".json")

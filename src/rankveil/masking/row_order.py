@@ -67,13 +67,13 @@ class Runs:
 
     def notes(self) -> list[str]:
         """What whoever publishes the rows in this order should know."""
-        told = []
         names = [name for name, run in self.original.items() if run.is_sorted]
-        if names:
-            told.append(
-                f"warning: the rows stand in the original's order, which is sorted by {listing(names, most=10)}: "
-                "sorting the released values puts them back in their places; let the rows be shuffled"
-            )
+        told = [
+            f"warning: the rows stand in the original's order, which is sorted by {listing(names, most=10)}: "
+            "sorting the released values puts them back in their places; let the rows be shuffled"
+            if names
+            else "the rows stand in the original's order: whoever knows it knows which record is whose"
+        ]
         names = [name for name, run in self.release.items() if run.is_sorted and name not in names]
         if names:
             told.append(f"warning: the rows of the release are sorted by {listing(names, most=10)}")

@@ -131,7 +131,7 @@ def certify(
     """
     if diversity not in CRITERIA:
         raise ParameterError(f"diversity must be {' or '.join(CRITERIA)}, not {diversity!r}")
-    masked, _ = of_release(masked, None, matching)
+    masked, _ = of_release(masked, None, matching, [])
     both = pair_tables(original, masked, **matching)
     notes = list(both.notes)
     f = f or ("mapping" if both.mapping != "none" else "minimax")

@@ -242,11 +242,13 @@ def attack(
     check_draws(draws)
     at_most = check_share(at_most, "at_most", such_as=0.09)
     people = check_share(people, "people", such_as=0.1)
+    beside: list[str] = []
     if not several(masked):
-        masked, manifest = of_release(masked, manifest, matching)
+        masked, manifest = of_release(masked, manifest, matching, beside)
     how = {"subsets": subsets or None, "links": links, **matching}
     how |= {"manifest": manifest, "knows": knows, "people": None if people == 1 else people}
     place, said = place_for(original, masked, cluster, how, done="attacked")
+    said = [*beside, *said]
     if place is not None:
         parts = Parts(place, scratch=scratch, memory=memory, subjects=subjects, resume=resume, progress=progress)
         test = plaintext_in_parts(original, masked, parts, how, draws=draws, said=said)
@@ -259,7 +261,7 @@ def attack(
         raise ParameterError("name at least one release")
     manifests = _one_each(manifest, len(releases))
     if several(masked):
-        releases, manifests, matching = of_releases(releases, manifests, matching)
+        releases, manifests, matching = of_releases(releases, manifests, matching, said)
     original, *releases = (loaded(table, schema=matching.get("schema")) for table in (original, *releases))
     made = _in_memory(
         original,
