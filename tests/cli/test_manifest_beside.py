@@ -75,7 +75,9 @@ def test_a_manifest_that_does_not_fit_is_said_and_not_used(synthetic: tuple[str,
 
 
 @pytest.mark.parametrize("verb", ["audit", "attack", "certify"])
-def test_a_secret_beside_that_is_of_another_release_is_refused(example: Path, run: Any, refused: Any, verb: str) -> None:
+def test_a_secret_beside_that_is_of_another_release_is_refused(
+    example: Path, run: Any, refused: Any, verb: str
+) -> None:
     run("mask", "original.csv", "-o", "mixed.csv", "--method", "record_shuffle")
     run("mask", "original.csv", "-o", "kept.csv", "--method", "identity", "--keep-order")
     Path("kept.csv.secret.json").replace("mixed.csv.secret.json")
