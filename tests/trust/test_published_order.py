@@ -280,7 +280,7 @@ def test_a_damaged_mapping_is_refused(records: str) -> None:
     with pytest.raises(rv.FileError, match="the secret file is damaged"):
         Secret.from_json(json.dumps(plain))
     plain["mapping"] |= {"records": 10**15}
-    with pytest.raises(rv.FileError, match="needs .* of memory, and less is free"):
+    with pytest.raises(rv.FileError, match=r"needs .* of memory, and less is free"):
         Secret.from_json(json.dumps(plain))
     plain["mapping"] |= {"records": 5, "shuffled_by": "00"}
     with pytest.raises(rv.FileError, match="the secret file is damaged"):
