@@ -88,7 +88,7 @@ def mask(
     from rankveil.cli.leaving import left_behind_notes
     from rankveil.cli.tables import check_outputs, open_table
     from rankveil.files.formulas import check_choice
-    from rankveil.people.publishing import Places
+    from rankveil.people.publishing import Places, check_formulas
 
     check_choice(formulas)
     place, notes = _place(file, out, clustering)
@@ -121,6 +121,7 @@ def mask(
                 opened.table, steps, seed=chosen_seed, publish=measures, decimal=decimal, shuffled=not keep_order
             )
             left_behind = left_behind_notes(release.data, out)
+            check_formulas(release.data, to, formulas=formulas)
             release = release.published(keep_order=keep_order)
             written = _write(release, opened, to, formulas=formulas)
         notes += [*opened.notes, *release.notes, *left_behind, *written]

@@ -157,6 +157,7 @@ class Release:
             raise ParameterError("this release was written in parts already; name its place with output= or --output")
         to = publishing.Places.beside(path, manifest=manifest, secret=secret)
         to.check()
+        publishing.check_formulas(self.data, to, formulas=formulas)
         made = self.published(keep_order=keep_order)
         said = publishing.write(made.data, made.manifest, made.secret, to, dialect=dialect, formulas=formulas)
         return replace(made, notes=(*made.notes, *said, *to.notes()))

@@ -74,6 +74,12 @@ class Places:
         return said
 
 
+def check_formulas(data: Any, to: Places, *, formulas: str) -> None:
+    """Refuse texts that a spreadsheet would run, before the rows are shuffled: an error names those of the original."""
+    if formulas == "refuse":
+        for_spreadsheets(_as_arrow(data), to.release)
+
+
 def write(
     data: Any,
     manifest: Manifest,
