@@ -12,9 +12,10 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from rankveil import catalogue
+from rankveil.beside import mapping_beside
 from rankveil.catalogue import Array, Measure, Value, get_measure
 from rankveil.cluster.places import Parts, place_for, several
-from rankveil.errors import FileError, NotApplicableError, ParameterError
+from rankveil.errors import FileError, NotApplicableError, PairError, ParameterError
 from rankveil.execute import in_threads, one_core_algebra
 from rankveil.intruder.finding import Finding, find_people
 from rankveil.manifest import content_of, other_table
@@ -316,11 +317,12 @@ def audit(
     """Every measure that applies to a release, made by whatever tool.
 
     `masked` may be a list of several masked versions: every measure is then their mean, with its standard deviation and
-    interval, and `secret` and `mapping` may be lists too. `settings` are parameters of measures, as in
+    interval, and `secret`, `mapping` and `manifest` may be lists too. `settings` are parameters of measures, as in
     `{"um": {"basis": "values"}}`; `target` names the column of a stated use; `pair="nearest"` lets losses pair the
     records of tables that do not correspond. `manifest` is what was published of the masking, which the intruder of
-    `people_found` uses; `masked` may be what `rv.mask` returned, with its manifest and secret. `matching` says how the
-    tables belong together: columns, key, mapping, secret, by, seed, and the columns' schema.
+    `people_found` uses; `masked` may be what `rv.mask` or `Release.write` returned, with its manifest and the mapping
+    in its secret. `matching` says how the tables belong together: columns, key, mapping, secret, by, seed, and the
+    columns' schema.
 
     Tables may be given by the paths of their files. Parquet ones of any size are measured in parts by the workers of a
     `cluster`: "local", "local:4", or the address of a Dask scheduler, such as "tcp://host:8786"; those that would not
@@ -330,9 +332,15 @@ def audit(
     """
     if pair not in (None, "nearest"):
         raise ParameterError(f"pair must be nearest or left out, not {pair!r}")
-    masked, manifest = of_release(masked, manifest, matching)
+    beside: list[str] = []
+    if several(masked):
+        manifests = list(manifest) if several(manifest) else [manifest] * len(masked)
+        masked, manifests, matching = of_releases(masked, manifests, matching, beside)
+    else:
+        masked, manifest = of_release(masked, manifest, matching, beside)
     how = {"target": target, "pair": pair, **matching}
     place, said = place_for(original, masked, cluster, how)
+    said = [*beside, *said]
     if place is not None:
         parts = Parts(place, scratch=scratch, memory=memory, subjects=subjects, resume=resume, progress=progress)
         return _in_parts(original, masked, parts, how, names=measures, gates=fail_if, settings=settings, said=said)
@@ -346,18 +354,12 @@ def audit(
         other = other_table(manifest, released_table(masked, schema=matching.get("schema")))
         alone.notes += [*said, *([] if other is None else [other])]
         return alone
-    if not masked:
-        raise ParameterError("there is no masked table to measure")
-    secrets = matching.pop("secret", None)
-    secrets, mappings = (
-        _one_each(given, len(masked), what)
-        for given, what in ((secrets, "secrets"), (matching.pop("mapping", True), "mappings"))
-    )
+    secrets, mappings = matching.pop("secret"), matching.pop("mapping")
     made: list[Audit] = []
-    for number, (each, secret, mapping) in enumerate(zip(masked, secrets, mappings, strict=True)):
+    for number, (each, told, secret, mapping) in enumerate(zip(masked, manifests, secrets, mappings, strict=True)):
         own = {"secret": secret, "mapping": mapping}
         both = pair_tables(original, each, beside=made[0].pair if made else None, **own, **matching)
-        intruder = cache(partial(_found, original, each, None, **own, **matching))
+        intruder = cache(partial(_found, original, each, told, **own, **matching))
         made.append(
             measure_pair(
                 both,
@@ -368,7 +370,9 @@ def audit(
                 **asked,
             )
         )
-    return combined(made, gates=fail_if)
+    whole = combined(made, gates=fail_if)
+    whole.notes += said
+    return whole
 
 
 def _found(
@@ -406,16 +410,53 @@ def _one_each(given: Any, count: int, what: str) -> list[Any]:
     return made
 
 
-def of_release(masked: Any, manifest: Any, matching: dict[str, Any]) -> tuple[Any, Any]:
-    """The table and the manifest of what `rv.mask` returned; what tells its mapping is added where none was given."""
-    if not (hasattr(masked, "manifest") and hasattr(masked, "secret")):
+def of_release(masked: Any, manifest: Any, matching: dict[str, Any], notes: list[str]) -> tuple[Any, Any]:
+    """The table and the manifest of what `rv.mask` returned; what tells its mapping is added where none was given.
+
+    Of a release that is given by its path, the manifest and the secret that lie beside it tell the mapping.
+    """
+    told = {"key", "secret", "mapping"} & matching.keys()
+    if isinstance(masked, str | os.PathLike):
+        if matching.get("key") is None and matching.get("secret") is None and matching.get("mapping", True) is True:
+            matching["secret"], matching["mapping"] = mapping_beside(masked, notes)
         return masked, manifest
-    if not {"key", "secret", "mapping"} & matching.keys():
+    if not (hasattr(masked, "manifest") and hasattr(masked, "secret")):
+        if not told and manifest is not None and _content(manifest).get("mapping") == "reordered":
+            raise PairError(
+                "the rows of the release were reordered, as its manifest says; give its secret (secret=), what rv.mask "
+                "returned in place of its table, or mapping=False"
+            )
+        return masked, manifest
+    if not told:
         if masked.manifest["mapping"] == "none":
             matching["mapping"] = False
         elif masked.secret.order is not None:
             matching["secret"] = masked.secret
     return masked.data, masked.manifest if manifest is None else manifest
+
+
+def _content(manifest: Any) -> Mapping[str, Any]:
+    """What a manifest says; what is none is refused where it is read."""
+    content = getattr(manifest, "content", manifest)
+    return content if isinstance(content, Mapping) else {}
+
+
+def of_releases(
+    releases: Sequence[Any], manifests: Sequence[Any], matching: Mapping[str, Any], notes: list[str]
+) -> tuple[list[Any], list[Any], dict[str, Any]]:
+    """Several releases with the manifest of each, and what tells the mapping of each, where `rv.mask` returned them."""
+    count = len(releases)
+    if not count:
+        raise ParameterError("there is no masked table to measure")
+    given = {what: _one_each(matching[what], count, f"{what}s") for what in ("secret", "mapping") if what in matching}
+    made = []
+    for number, (release, manifest) in enumerate(zip(releases, manifests, strict=True)):
+        own = {what: each[number] for what, each in given.items() if each[number] is not None}
+        own |= {"key": matching["key"]} if matching.get("key") is not None else {}
+        table, told = of_release(release, manifest, own, notes)
+        made.append((table, told, own.get("secret"), own.get("mapping", True)))
+    tables, told, secrets, mappings = (list(each) for each in zip(*made, strict=True))
+    return tables, told, {**matching, "secret": secrets, "mapping": mappings}
 
 
 def loaded(table: Any, *, schema: Schema | None, decimal: str | None = None) -> Any:

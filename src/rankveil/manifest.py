@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankveil import digests
+from rankveil import digests, memory
 from rankveil._version import __version__
 from rankveil.catalogue import get_method
 from rankveil.columns import Cells
@@ -21,7 +21,7 @@ from rankveil.errors import FileError, ParameterError
 from rankveil.masking import Account
 from rankveil.masking.guarantees import guarantees, said_of_others
 from rankveil.plans import Plan, Step, plain_json
-from rankveil.seeds import Seed
+from rankveil.seeds import Seed, Stream
 from rankveil.table import Table
 
 MANIFEST_SCHEMA = "rankveil/manifest/1"
@@ -30,9 +30,17 @@ _MAPPINGS = ("kept", "reordered", "none")
 SECRET_SCHEMA = "rankveil/secret/2"
 _OLD_SECRET = "rankveil/secret/1"
 """Of releases whose draws came from the seed itself, with a fingerprint that told formats apart."""
+LISTED = 1_000_000
+"""Records up to which a secret lists the mapping; of more it holds the key of the shuffle, which makes it again."""
+_SORTING = 32
+"""Bytes that the mapping of a record takes while it is made again."""
 
 OTHER_TABLE = "the release is not the table that its manifest describes: its content has another digest"
 """What is said of a release that was changed after its manifest was written."""
+_ORDER_KEPT = (
+    "the rows stand in the original's order: whoever knows that order knows which record is whose, and in a column by "
+    "which it is sorted, sorting puts the released values back"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +105,16 @@ class Secret:
     replicate: int = 0
     own_key: bool = False
     """Whether the pseudonyms had a key of their own."""
+    shuffle: Stream | None = field(default=None)
+    """The stream that makes the whole mapping, where it is a shuffle of all rows: a long one is written as its key."""
 
     def to_json(self) -> str:
         """For the secret file, and nothing else."""
-        mapping = None if self.order is None else (self.order + 1).tolist()
+        mapping: Any = None
+        if self.order is not None and self.shuffle is not None and self.order.size > LISTED:
+            mapping = {"records": self.order.size, "shuffled_by": self.shuffle.reveal()}
+        elif self.order is not None:
+            mapping = (self.order + 1).tolist()
         return json.dumps(
             {
                 "schema": SECRET_SCHEMA,
@@ -117,8 +131,11 @@ class Secret:
         """A secret read back; its errors never quote it."""
         plain = _parsed(text, SECRET_SCHEMA, "secret", older=(_OLD_SECRET,))
         try:
-            mapping = plain.get("mapping")
-            if not isinstance(mapping, list | None):
+            mapping, shuffle = plain.get("mapping"), None
+            if isinstance(mapping, dict):
+                shuffle = Stream.revealed(mapping["shuffled_by"])
+                mapping = _made_again(shuffle, mapping["records"])
+            elif not isinstance(mapping, list | None):
                 raise ValueError
             order = None if mapping is None else np.asarray(mapping) - 1
             whole = order is None or (order.ndim == 1 and (order.dtype.kind == "i" or order.size == 0))
@@ -132,7 +149,7 @@ class Secret:
             replicate = plain["replicate"]
             if not isinstance(replicate, int) or isinstance(replicate, bool) or replicate < 0:
                 raise ValueError
-            return cls(seed, told, order, replicate, plain["pseudonyms"] != "from the seed")
+            return cls(seed, told, order, replicate, plain["pseudonyms"] != "from the seed", shuffle)
         except (KeyError, TypeError, ValueError, OverflowError):
             raise FileError("the secret file is damaged: seed, fingerprint or mapping cannot be read") from None
 
@@ -158,6 +175,16 @@ def said_of_secret(manifest: Manifest, secret: Secret) -> str:
     return (
         "it undoes nothing of this masking, but has a fingerprint by which a guess of the whole original is confirmed"
     )
+
+
+def _made_again(shuffle: Stream, records: Any) -> NDArray[np.intp]:
+    """The rows from 1 that a shuffle puts in their places, as a list of them would say."""
+    if not isinstance(records, int) or isinstance(records, bool) or records < 0:
+        raise ValueError
+    need = records * _SORTING
+    if need > memory.available():
+        raise FileError(f"the mapping of {records} records needs {memory.shown(need)} of memory, and less is free")
+    return shuffle.order(records) + 1
 
 
 def content_of(manifest: Any, *, records: int) -> Mapping[str, Any] | None:
@@ -239,8 +266,9 @@ def describe(
     digest: str,
     published: Mapping[str, Any] | None = None,
     measured: Sequence[str] = (),
+    order_kept: bool = False,
 ) -> Manifest:
-    """The manifest of a release whose content has this digest."""
+    """The manifest of a release whose content has this digest; `order_kept`: published in the original's order."""
     mapping = _mapping(plan)
     out = applied.released
     content = {
@@ -254,6 +282,7 @@ def describe(
             )
         ],
         "mapping": mapping,
+        **_row_order(plan, kept=order_kept),
         "marginals": _marginals(table, plan, applied),
         "guarantees": guarantees(table, plan, applied),
         "columns": [
@@ -273,7 +302,7 @@ def describe(
         "records": {"in": len(table), "out": out, "left_out": len(table) - out},
         "digest": digest,
         "disclosive_parameters": _disclosive(plan, applied),
-        "for_users": _for_users(table, plan, applied),
+        "for_users": [*_for_users(table, plan, applied), *([_ORDER_KEPT] if order_kept and not plan.reorders else [])],
         "measures": dict(published or {}),
         "measured_columns": list(measured),
     }
@@ -340,6 +369,13 @@ def _of_units(table: Table, applied: Account, number: int) -> dict[str, Any]:
 def _mapping(plan: Plan) -> str:
     facts = [step.entry.mapping for step in plan.steps]
     return "none" if "none" in facts else "reordered" if "reordered" in facts else "kept"
+
+
+def _row_order(plan: Plan, *, kept: bool) -> dict[str, str]:
+    """What is published of the order of the rows; nothing before it is known in which order they are published."""
+    if plan.reorders:
+        return {"row_order": "shuffled"}
+    return {"row_order": "kept"} if kept else {}
 
 
 def _marginals(table: Table, plan: Plan, applied: Account) -> str:

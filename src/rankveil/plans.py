@@ -132,15 +132,19 @@ class Plan:
         """Whether some step puts the records in another order."""
         return any(step.entry.mapping == "reordered" and not step.entry.leaves_out for step in self.steps)
 
-    def in_random_order(self) -> Plan:
-        """The plan with synthetic records shuffled at its end, unless a step of it puts the records in another order.
+    def in_random_order(self, *, published: bool = False) -> Plan:
+        """The plan with synthetic or `published` records shuffled at its end, unless a step of it reorders them anyway.
 
-        They belong to nobody, but the columns beside them do: in the original's order a place would tell whose.
+        Synthetic records belong to nobody, but the columns beside them do: in the original's order a place would tell
+        whose. What is published in that order tells the values of a column by which it is sorted, however it is masked.
 
         >>> [step.method for step in Plan.of("ipso").in_random_order().steps]
         ['ipso', 'record_shuffle']
+        >>> [step.method for step in Plan.of("mdav").in_random_order(published=True).steps]
+        ['mdav', 'record_shuffle']
         """
-        return self.then("record_shuffle") if self.synthetic and not self.reorders else self
+        wanted = (self.synthetic or published) and not self.reorders
+        return self.then("record_shuffle") if wanted else self
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""

@@ -24,6 +24,7 @@ Array = NDArray[np.float64]
 SAFE_BITS = 128
 _FRESH_BYTES = 32
 _LONGEST = 2**32
+_KEY_BYTES = 16
 
 
 class Seed:
@@ -92,7 +93,7 @@ class Seed:
         )
         # hashed first: HMAC pads a short key with zeros, which would make 1 and 256 the same seed
         secret = hashlib.sha256(self._secret).digest()
-        key = hmac.new(secret, b"rankveil/stream/1" + message, hashlib.sha256).digest()[:16]
+        key = hmac.new(secret, b"rankveil/stream/1" + message, hashlib.sha256).digest()[:_KEY_BYTES]
         return Stream(int.from_bytes(key, "little"))
 
     def derived(self, purpose: str, content: bytes) -> Seed:
@@ -207,6 +208,18 @@ class Stream:
     def order(self, size: int) -> NDArray[np.intp]:
         """A random permutation of 0 .. size - 1."""
         return np.argsort(self.bits(size), kind="stable")
+
+    def reveal(self) -> str:
+        """The stream's own key in hexadecimal, for the secret file and nothing else."""
+        return self._key.to_bytes(_KEY_BYTES, "little").hex()
+
+    @classmethod
+    def revealed(cls, text: str) -> Stream:
+        """The stream of a key that `reveal` wrote; a ValueError for another text."""
+        key = bytes.fromhex(text)
+        if len(key) != _KEY_BYTES:
+            raise ValueError
+        return cls(int.from_bytes(key, "little"))
 
     def __repr__(self) -> str:
         return "Stream(hidden)"

@@ -61,15 +61,42 @@ def test_a_manifest_that_does_not_fit_is_said_and_not_used(synthetic: tuple[str,
     plain["records"]["out"] = 7
     path.write_text(json.dumps(plain))
     found = run("audit", *synthetic, "--json").json
-    assert found["mapping"] == "rows"
+    assert found["mapping"] == "secret"  # which lies there too, and has a mapping of so many records
     assert any("is the manifest of another release" in note for note in found["notes"])
     path.write_text(json.dumps({**plain, "records": [7]}))
     found = run("audit", *synthetic, "--json").json
     assert any("is the manifest of another release" in note for note in found["notes"])
     path.write_text("no manifest")
     found = run("audit", *synthetic, "--json").json
-    assert found["mapping"] == "rows"
+    assert found["mapping"] == "secret"
     assert "synthetic.csv.manifest.json: this is not a manifest: it is not JSON; it was not used" in found["notes"]
+    Path("synthetic.csv.secret.json").unlink()
+    assert run("audit", *synthetic, "--json").json["mapping"] == "rows"
+
+
+@pytest.mark.parametrize("verb", ["audit", "attack", "certify"])
+def test_a_secret_beside_that_is_of_another_release_is_refused(
+    example: Path, run: Any, refused: Any, verb: str
+) -> None:
+    run("mask", "original.csv", "-o", "mixed.csv", "--method", "record_shuffle")
+    run("mask", "original.csv", "-o", "kept.csv", "--method", "identity", "--keep-order")
+    Path("kept.csv.secret.json").replace("mixed.csv.secret.json")
+    assert refused(verb, "original.csv", "mixed.csv") == (
+        "mixed.csv: its rows were reordered, as its manifest says; mixed.csv.secret.json holds no mapping, so it is "
+        "that of another release; give its secret, as in --secret mixed.csv.secret.json, or a key column with --key"
+    )
+
+
+def test_the_manifest_that_is_named_tells_the_order_too(example: Path, run: Any, refused: Any) -> None:
+    run("mask", "original.csv", "-o", "noisy.csv", "--method", "additive_noise", "--seed", "5")
+    Path("noisy.csv.manifest.json").rename("elsewhere.json")
+    Path("noisy.csv.secret.json").rename("private.json")
+    assert "its rows were reordered, as its manifest says" in refused(
+        "attack", "original.csv", "noisy.csv", "--manifest", "elsewhere.json"
+    )
+    words = ("--manifest", "elsewhere.json", "--secret", "private.json")
+    found = run("attack", "original.csv", "noisy.csv", *words, "--json", code=1).json
+    assert found["mapping"] == "secret"
 
 
 def test_an_attack_reads_the_manifest_beside_the_release(example: Path, run: Any, refused: Any) -> None:
@@ -99,7 +126,7 @@ def test_each_of_several_versions_is_read_with_its_own_manifest(synthetic: tuple
     run("mask", original, "-o", "swapped.csv", "--method", "rank_swap")
     found = run("audit", original, "swapped.csv", made_up, "--measures", "cm2,um", "--json").json
     assert NONE in found["notes"]
-    assert found["mappings"] == ["rows", "none"]
+    assert found["mappings"] == ["secret", "none"]
     alone = run("audit", original, "swapped.csv", "--measures", "cm2", "--json").json
     assert found["measures"]["cm2"]["value"] == alone["measures"]["cm2"]["value"]
     assert any(note.startswith("cm2 applies to 1 of the 2 masked versions") for note in found["notes"])
@@ -113,7 +140,16 @@ def test_each_of_several_versions_is_read_with_its_own_manifest(synthetic: tuple
 def test_a_reordered_version_among_several_is_not_taken_in_its_order(example: Path, run: Any, refused: Any) -> None:
     run("mask", "original.csv", "-o", "swapped.csv", "--method", "rank_swap")
     run("mask", "original.csv", "-o", "mixed.csv", "--method", "record_shuffle")
+    both = run("audit", "original.csv", "swapped.csv", "mixed.csv", "--measures", "cm2,um", "--json").json
+    for name in ("swapped.csv", "mixed.csv"):
+        assert f"the mapping was read from the secret beside the release: {name}.secret.json" in both["notes"]
+    each = [
+        run("audit", "original.csv", name, "--measures", "cm2", "--json").json["measures"]["cm2"]["value"]
+        for name in ("swapped.csv", "mixed.csv")
+    ]
+    assert both["measures"]["cm2"]["details"]["replicates"] == each
+    Path("mixed.csv.secret.json").unlink()
     assert refused("audit", "original.csv", "swapped.csv", "mixed.csv") == (
-        "mixed.csv: its rows were reordered, as its manifest says; measure it alone with its secret, as in "
-        "--secret mixed.csv.secret.json, or give a key column with --key"
+        "mixed.csv: its rows were reordered, as its manifest says; put its secret beside it, or measure it alone with "
+        "it, as in --secret mixed.csv.secret.json, or give a key column with --key"
     )

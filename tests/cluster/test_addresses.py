@@ -110,7 +110,7 @@ def test_the_command_line_masks_to_an_address(
     assert sorted(os.listdir(tmp_path / "there")) == ["out.parquet", "out.parquet.manifest.json"]
     assert sorted(os.listdir(here)) == ["out.parquet.secret.json", "seed"]
     assert os.stat("out.parquet.secret.json").st_mode & 0o777 == 0o600
-    expected = rv.mask(pq.read_table(original), "additive_noise", seed="ab" * 32)
+    expected = rv.mask(pq.read_table(original), "additive_noise", seed="ab" * 32).published()
     assert pq.read_table(tmp_path / "there" / "out.parquet").equals(expected.data)
     assert json.loads(Path(tmp_path / "there" / "out.parquet.manifest.json").read_text()) == expected.manifest.content
 

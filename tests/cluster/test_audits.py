@@ -14,7 +14,7 @@ import rankveil as rv
 from rankveil.cluster import audits
 from rankveil.cluster.audits import measure_tables
 from rankveil.cluster.tables import given_tables
-from rankveil.errors import NotApplicableError, ParameterError
+from rankveil.errors import NotApplicableError, PairError, ParameterError
 from rankveil.measuring import Measuring
 from rankveil.pairing import pair_tables
 from rankveil.seeds import Seed
@@ -148,7 +148,6 @@ def test_columns_that_are_not_compared_are_named(engine: Any, tied: Any, tmp_pat
     ("how", "what"),
     [
         ({"by": "V0"}, "by is not for a cluster"),
-        ({"secret": "s.json"}, "secret is not for a cluster"),
         ({"target": "V0"}, "target is not for a cluster"),
         ({"subjects": "many"}, "subjects must be a whole number or all"),
         ({"subjects": 1}, "subjects must be 2 or more"),
@@ -159,6 +158,24 @@ def test_what_is_not_for_a_cluster_is_refused(how: Any, what: str, engine: Any, 
     with pytest.raises(ParameterError, match=what):
         rv.audit(*write(*tied(50), rows=50), cluster=engine, **how)
     assert len(os.listdir(engine.scratch)) == 1
+
+
+@pytest.mark.parametrize("share", [1.0, 0.7])
+def test_the_mapping_of_a_secret_brings_records_together(share: float, engine: Any, tied: Any, write: Any) -> None:
+    """As in memory: rows in another order, and some of them left out."""
+    first, second = tied(300)
+    secret = rv.mask(table(first), rv.Plan.of("sample", share=share).then("record_shuffle"), seed=1).secret
+    paths = write(first, second[secret.order], rows=70)
+    how: dict[str, Any] = {"measures": ["cm1", "cm2", "permutation_level", "rank_linkage"], "secret": secret}
+    made = rv.audit(*paths, cluster=engine, subjects="all", **how)
+    memory = rv.audit(table(first), table(second[secret.order]), **how)
+    assert (made.mapping, memory.mapping) == ("secret", "secret")
+    for name in memory:
+        assert made[name] == pytest.approx(memory[name], rel=1e-9), name
+    shuffled = rv.audit(*paths, cluster=engine, measures=["permutation_level"], mapping=False)
+    assert "permutation_level" in shuffled.not_applicable
+    with pytest.raises(PairError, match="the secret maps 5 records"):
+        rv.audit(*paths, cluster=engine, secret=rv.mask(table(first[:5]), "record_shuffle", seed=1).secret)
 
 
 def test_several_masked_tables_are_for_memory(engine: Any, tied: Any, write: Any) -> None:

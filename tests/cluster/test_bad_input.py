@@ -148,18 +148,23 @@ def test_a_command_that_is_refused(
     assert said.err.count("\n") == 1
 
 
-def test_a_release_that_was_reordered_is_refused(files: Tables, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_release_that_was_reordered_needs_its_secret(files: Tables, capsys: pytest.CaptureFixture[str]) -> None:
     release = rv.mask(pq.read_table(files.original), "record_shuffle", seed=1)
     beside = Path(f"{files.masked}.manifest.json")
     beside.write_text(release.manifest.to_json())
     assert main(["audit", files.original, files.masked, "--cluster", "local:1"]) == 2
-    told = "its rows were reordered, as its manifest says; give a key column with --key, or leave out --cluster and"
+    told = f"its rows were reordered, as its manifest says; give its secret, as in --secret {files.masked}.secret.json"
     assert told in capsys.readouterr().err
+    words = ["audit", files.original, files.masked, "--cluster", "local:1", "--measures", "cm1", "--json"]
     secret = Path(files.scratch) / "secret.json"
     secret.write_text(release.secret.to_json())
-    assert main(["audit", files.original, files.masked, "--cluster", "local:1", "--secret", str(secret)]) == 2
-    told = "rankveil: --secret is for tables in memory: name a key column with --key instead, or leave out --cluster\n"
-    assert capsys.readouterr().err == told
+    assert main([*words, "--secret", str(secret)]) == 0
+    named = json.loads(capsys.readouterr().out)
+    secret.rename(f"{files.masked}.secret.json")
+    assert main(words) == 0  # and where it lies beside the release it need not be named
+    found = json.loads(capsys.readouterr().out)
+    assert (found["mapping"], found["measures"]) == (named["mapping"], named["measures"])
+    assert f"the mapping was read from the secret beside the release: {files.masked}.secret.json" in found["notes"]
 
 
 @pytest.mark.parametrize(

@@ -171,7 +171,9 @@ def test_one_of_four_workers_is_killed_in_the_middle(four: Any, tied: Any, write
 
     rv.mask(original, "rank_swap", seed="5eed", cluster=four, output=tmp_path / "out", progress=kill)
     assert len(victims) == 1
-    assert pq.read_table(tmp_path / "out").equals(rv.mask(pq.read_table(original), "rank_swap", seed="5eed").data)
+    assert pq.read_table(tmp_path / "out").equals(
+        rv.mask(pq.read_table(original), "rank_swap", seed="5eed").published().data
+    )
 
 
 def test_a_worker_that_is_killed_before_it_began_is_started_again(tmp_path: Path) -> None:

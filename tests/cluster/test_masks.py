@@ -116,7 +116,7 @@ def test_mask_on_a_cluster_returns_what_it_returns_in_memory(engine: Any, folder
         folder, "rank_swap", columns=["AGE", "INCOME", "RENT"], cluster=engine, output=tmp_path / "out",
         progress=lambda *at: steps.append(at), **how,
     )  # fmt: skip
-    memory = rv.mask(people(), "rank_swap", columns=["AGE", "INCOME", "RENT"], **how)
+    memory = rv.mask(people(), "rank_swap", columns=["AGE", "INCOME", "RENT"], **how).published()
     assert made.data == str(tmp_path / "out")
     assert released(tmp_path / "out").equals(memory.data)
     ours, theirs = (json.loads(each.manifest.to_json()) for each in (made, memory))
@@ -127,6 +127,9 @@ def test_mask_on_a_cluster_returns_what_it_returns_in_memory(engine: Any, folder
     assert set(memory.notes) <= set(made.notes)
     assert steps[-1][0] <= steps[-1][1]
     assert [done for done, _ in steps] == sorted(done for done, _ in steps)
+    assert (tmp_path / "out.secret.json").read_text() == made.secret.to_json()
+    assert (tmp_path / "out.manifest.json").read_text() == made.manifest.to_json()
+    assert rv.audit(folder, made, cluster=engine, measures=["cm1"])["cm1"] == values[0]["cm1"]
     audit = rv.audit(people(), released(tmp_path / "out"), measures=["cm2"], secret=made.secret)
     assert audit["cm2"] == rv.audit(people(), memory.data, measures=["cm2"], secret=memory.secret)["cm2"]
 
@@ -352,7 +355,7 @@ def test_control_c_keeps_what_is_done_and_resume_goes_on(
     assert "what an earlier run had done was taken up" in made["notes"]
     secret = tmp_path / "release.parquet.secret.json"
     assert secret.stat().st_mode & 0o777 == 0o600
-    memory = rv.mask(people(), "rank_swap", p=10, seed=json.loads(secret.read_text())["seed"])
+    memory = rv.mask(people(), "rank_swap", p=10, seed=json.loads(secret.read_text())["seed"]).published()
     assert released(out).equals(memory.data)
     assert_only(scratch)
     assert_only(tmp_path, "original", "scratch", out.name, secret.name, f"{out.name}.manifest.json")
@@ -368,5 +371,6 @@ def test_a_table_that_does_not_fit_in_memory_goes_to_local_processes(
     assert main(asked) == 0
     made = json.loads(capsys.readouterr().out)
     assert re.search(r"may need .* are free: masked in parts by processes of this machine", made["notes"][0])
-    assert released(tmp_path / "release.parquet").equals(rv.mask(people(), "rank_swap", p=10, seed=SEED).data)
+    memory = rv.mask(people(), "rank_swap", p=10, seed=SEED).published()
+    assert released(tmp_path / "release.parquet").equals(memory.data)
     assert SEED not in (tmp_path / "release.parquet.manifest.json").read_text()

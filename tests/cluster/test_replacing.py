@@ -63,11 +63,12 @@ def test_an_earlier_release_is_replaced(engine: Any, folder: Path, tmp_path: Pat
     (tmp_path / "link").symlink_to("out")
     for target in (out, tmp_path / "one.parquet"):
         rv.mask(folder, plan, seed=SEED, cluster=engine, output=target)
-        assert released(target).equals(rv.mask(people(), plan, seed=SEED).data)
+        assert released(target).equals(rv.mask(people(), plan, seed=SEED).published().data)
     with pytest.raises(FileError, match=r"link: is a symbolic link to .*out; give that name itself"):
         rv.mask(folder, plan, seed=SEED, cluster=engine, output=tmp_path / "link")
     assert (tmp_path / "link").is_symlink()
-    assert_only(tmp_path, "original", "out", "one.parquet", "link")
+    beside = [f"{name}.{what}.json" for name in ("out", "one.parquet") for what in ("manifest", "secret")]
+    assert_only(tmp_path, "original", "out", "one.parquet", "link", *beside)
 
 
 def test_an_earlier_release_stays_when_the_new_one_cannot_have_its_place(tmp_path: Path) -> None:
@@ -141,7 +142,7 @@ def test_the_command_line_replaces_a_release(folder: Path, tmp_path: Path, capsy
     words = ["mask", str(folder), "-o", str(out), "--method", "rank_swap", "--seed", SEED, "--cluster", "local:1"]
     words += ["--scratch", str(scratch)]
     assert main(words) == 0
-    assert released(out).equals(rv.mask(people(), "rank_swap", seed=SEED).data)
+    assert released(out).equals(rv.mask(people(), "rank_swap", seed=SEED).published().data)
     assert_only(tmp_path, "original", "out", "out.manifest.json", "out.secret.json", "scratch")
     (out / "notes.txt").write_text("mine")
     assert main(words) == 2
@@ -152,8 +153,11 @@ def test_a_table_is_given_by_its_path(folder: Path, tmp_path: Path, monkeypatch:
     plan = Plan.of("additive_noise")
     made = rv.mask(folder, plan, seed=SEED)
     assert made.data.equals(rv.mask(people(), plan, seed=SEED).data)
-    rv.mask(str(folder), plan, seed=SEED, output=tmp_path / "file.parquet")
-    assert pq.read_table(tmp_path / "file.parquet").equals(made.data)
+    written = rv.mask(str(folder), plan, seed=SEED, output=tmp_path / "file.parquet")
+    assert pq.read_table(tmp_path / "file.parquet").equals(made.published().data)
+    assert (tmp_path / "file.parquet.secret.json").read_text() == written.secret.to_json()
+    rv.mask(str(folder), plan, seed=SEED, output=tmp_path / "kept.parquet", shuffled=False)
+    assert pq.read_table(tmp_path / "kept.parquet").equals(made.data)
     asked = {"at": {"risk": 0.3}, "utility": ["um"], "replicates": 1, "workers": 1}
     compared = rv.compare(people(), ["additive_noise"], **asked).to_dict()
     assert rv.compare(folder, ["additive_noise"], **asked).to_dict() == compared
@@ -161,7 +165,7 @@ def test_a_table_is_given_by_its_path(folder: Path, tmp_path: Path, monkeypatch:
     (tmp_path / "t.csv").write_text("A;B\n1,5;2\n2,5;3\n4,5;4\n")
     assert rv.mask(tmp_path / "t.csv", "identity").data.column("A").to_pylist() == ["1,5", "2,5", "4,5"]
     for given, output in ((people(), tmp_path / "a.parquet"), (folder, tmp_path / "a.csv")):
-        with pytest.raises(ParameterError, match=r"leave it out and write release\.data"):
+        with pytest.raises(ParameterError, match=r"leave it out and write the release with write\(\)"):
             rv.mask(given, plan, output=output)
     with pytest.raises(FileError, match=r"part-000\.parquet: the release would overwrite the original"):
         rv.mask(folder, plan, output=folder / "part-000.parquet")
@@ -170,4 +174,4 @@ def test_a_table_is_given_by_its_path(folder: Path, tmp_path: Path, monkeypatch:
         rv.mask(folder, plan)
     parts = rv.mask(folder, plan, seed=SEED, output=tmp_path / "out.parquet", memory="1GiB", scratch=tmp_path)
     assert "masked in parts by processes of this machine" in parts.notes[0]
-    assert released(tmp_path / "out.parquet").equals(made.data)
+    assert released(tmp_path / "out.parquet").equals(made.published().data)

@@ -100,7 +100,7 @@ def test_row_order_counts_for_files_whose_rows_are_sorted_by_a_column(people: Ca
     given["manifest"] = {**release.manifest.content}
     unsorted = find_people(Table(shuffled), Table(release.data), ordered=True, **given)
     assert "row_order" not in [each.id for each in unsorted.evidence]
-    given["manifest"]["order"] = "kept"
+    given["manifest"]["row_order"] = "kept"
     told = find_people(Table(shuffled), Table(release.data), **given)
     assert (told.share, told.certain.sum()) == (1.0, 200)
 

@@ -291,6 +291,7 @@ def test_libraries_files_and_the_command_line_agree(tmp_path: Path, monkeypatch:
         "k=3",
         "--set",
         "nominal=marginality",
+        "--keep-order",
     ]
     words += ["--role", "JOB=quasi-identifier", "--role", "CITY=quasi-identifier", "--hierarchy", "CITY=regions.csv"]
     assert main([*words, "--kind", "SCHOOL=ordinal:low<middle<high"]) == 0

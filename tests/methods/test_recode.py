@@ -522,6 +522,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_the_command_line_takes_a_parameter_for_each_column(files: list[str]) -> None:
     words = ["--set", "level.TOWN=1", "--set", "cuts.AGE=18,30,65", "--set", "cuts.EDUCATION=secondary"]
+    files = [*files, "--keep-order"]
     assert main(["mask", "people.csv", "-o", "out.csv", "--method", "recode", *words, *files]) == 0
     assert Path("out.csv").read_text(encoding="utf-8").splitlines() == [
         "TOWN,AGE,EDUCATION",

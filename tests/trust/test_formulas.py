@@ -110,7 +110,7 @@ def test_mask_refuses_until_it_is_told_what_to_do(tmp_path: Path, capsys: pytest
     notes = json.loads(capsys.readouterr().out)["notes"]
     assert [note for note in notes if "each was written with an apostrophe before it" in note]
     rows = list(csv.DictReader(io.StringIO(out.read_text())))
-    assert [row["ANSWER"] for row in rows] == ["plain", "'=1+1", "plain", "plain", "'=1+1", *["plain"] * 3]
+    assert sorted(row["ANSWER"] for row in rows) == ["'=1+1"] * 2 + ["plain"] * 6
     assert sorted(row["'@LOSS"] for row in rows) == sorted(f"-{row}" for row in range(1, 9))
 
 

@@ -36,14 +36,16 @@ def test_a_release_is_masked_audited_attacked_and_certified(user: Any) -> None:
     original = user.bench.opened(user.bench.source(id)).table
     masked = rv.Table(rv_load(user.bench.workspace.root / "runs" / run / "masked.csv"))
     document = user.get(f"/runs/{audit}/files/audit.json").json()
-    assert document["measures"]["cm2"]["value"] == rv.audit(original, masked)["cm2"]
+    secret = rv.Secret.from_json((user.bench.workspace.root / "runs" / run / "secret.json").read_text("utf-8"))
+    assert document["mapping"] == "secret"  # what is downloaded is shuffled
+    assert document["measures"]["cm2"]["value"] == rv.audit(original, masked, secret=secret)["cm2"]
     assert [gate["ok"] for gate in document["gates"]] == [True, True]
     assert "Every gate held." in text
     assert "--fail-if" in text
 
     attack = user.do(f"/data/{id}/attack", chosen | {"draws": "500", "subsets": "yes"})
     document = user.get(f"/runs/{attack}/files/attack.json").json()
-    expected = rv.attack(original, masked, draws=500, subsets=True).to_dict()
+    expected = rv.attack(original, masked, draws=500, subsets=True, secret=secret).to_dict()
     assert document["counts"] == expected["counts"]
     assert document["subsets"] == expected["subsets"]
     assert 'data-kind="match_distances"' in user.get(f"/runs/{attack}").text

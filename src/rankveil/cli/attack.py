@@ -127,8 +127,8 @@ def attack(
             if register is not None:
                 both, told = open_registered(original, register, reading, matching, manifests=not no_manifest)
             else:
-                both = open_releases(original, masked, reading, matching)
                 named: list[str | None] = [None] * len(masked) if not manifest else [*manifest]
+                both = open_releases(original, masked, reading, matching, manifests=named)
                 told = [
                     None if no_manifest else manifest_of(own, path, table, both.notes)
                     for own, path, table in zip(named, masked, both.tables[1:], strict=True)

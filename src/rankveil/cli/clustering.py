@@ -84,15 +84,12 @@ def place_of(
     done: str = "measured",
 ) -> Place:
     """Where something is done with tables: in parts when that is asked for, or memory would be short."""
-    from rankveil.cli.tables import corresponds, declared_schema
+    from rankveil.beside import read_secret
+    from rankveil.cli.tables import declared_schema, mapping_of
     from rankveil.cluster.places import place_for
     from rankveil.partitions.places import exists
 
     clustering.check()
-    if clustering.cluster is not None and matching.secret is not None:
-        raise ParameterError(
-            "--secret is for tables in memory: name a key column with --key instead, or leave out --cluster"
-        )
     how: dict[str, Any] = {
         **use,
         "columns": reading.chosen,
@@ -109,9 +106,10 @@ def place_of(
             raise ParameterError("--resume takes up work in parts: say where, as with --cluster local")
         return Place(None, {}, notes)
     assert isinstance(cluster, str)
-    by_rows = matching.key is None and not matching.no_mapping
-    if by_rows and exists(masked[0]) and not corresponds(masked[0], _records(masked[0]), notes, in_parts=True):
-        how["mapping"] = False
+    if matching.secret is not None:
+        how["secret"] = read_secret(matching.secret)
+    elif matching.key is None and not matching.no_mapping and exists(masked[0]):
+        how["secret"], how["mapping"] = mapping_of(masked[0], notes, records=_records(masked[0]))
     how |= {"scratch": clustering.scratch, "memory": clustering.memory, "resume": clustering.resume}
     return Place(cluster, how, notes)
 

@@ -96,7 +96,7 @@ def demo(
             people = _as_written(original.drop_columns([_IDENTIFIER]))
             first = _trial("additive_noise, alpha = 0.1, then round", people, _noise(), chosen)
             second = _trial(f"missing_swap, then mdav, k = {_GROUP}, all columns", people, _grouped(people), chosen)
-            certificate = rv.certify(people, second.release.data, columns=_ATTRIBUTES, diversity="distinct")
+            certificate = rv.certify(people, second.release, columns=_ATTRIBUTES, diversity="distinct")
             record, subject = _subject(people, second, progress)
             comparison = _compared(people, second)
             made = _Demo([first, second], certificate, record, subject, comparison)
@@ -149,9 +149,9 @@ def _trial(name: str, people: Any, plan: Any, seed: Any) -> _Trial:
     import rankveil as rv
     from rankveil import catalogue
 
-    release = rv.mask(people, plan, seed=seed, publish=("permutation_level",))
+    release = rv.mask(people, plan, seed=seed, publish=("permutation_level",)).published()
     measures = [name for name in catalogue.measures() if name != "people_found"]  # of all columns: the attack
-    audit = rv.audit(people, release.data, columns=_ATTRIBUTES, measures=measures)
+    audit = rv.audit(people, release, columns=_ATTRIBUTES, measures=measures)
     return _Trial(name, release, audit, rv.attack(people, release))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,8 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rankveil.cli.tables import Opened
-    from rankveil.masking.register import Entered, Entry
+    from rankveil.masking.register import Entered
     from rankveil.people.protector import Release
+    from rankveil.people.publishing import Places, Written
     from rankveil.plans import Plan
 
 EXAMPLE = (
@@ -74,6 +74,9 @@ def mask(
     secret: Annotated[
         str | None, typer.Option("--secret", metavar="F", help="The private secret. [OUT.secret.json]")
     ] = None,
+    keep_order: Annotated[
+        bool, typer.Option("--keep-order", help="Leave the rows in the original's order; the manifest says so.")
+    ] = False,
     formulas: Annotated[
         str,
         typer.Option(
@@ -88,15 +91,20 @@ def mask(
 ) -> int:
     """Mask a table.
 
-    Writes the release, the public manifest and the private secret, together or not at all.
+    Writes the release, the public manifest and the private secret, together or not at all. The rows of the release
+    are shuffled; the secret says which is whose.
     """
+    from dataclasses import replace
+
     from rankveil.cli.leaving import left_behind_notes
     from rankveil.cli.tables import check_outputs, open_table
     from rankveil.files.formulas import check_choice
+    from rankveil.people.publishing import Places, check_formulas
 
     check_choice(formulas)
     place, notes = _place(file, out, clustering)
-    manifest, secret = _beside(out, manifest, secret)
+    to = Places.beside(out, manifest=manifest, secret=secret)
+    manifest, secret = to.manifest, to.secret
     inputs = {"input": file, "plan": plan, "file of roles": reading.roles}
     inputs |= {what: None if path == "-" else path for what, path in (("seed file", seed_file), ("key file", key_file))}
     outputs = {"release": out, "manifest": manifest, "secret": secret}
@@ -106,10 +114,8 @@ def mask(
     measures = words.items(publish, option="--publish")
 
     if place is not None:
-        names = (out, manifest, secret)
-        release, entered = _in_parts(
-            file, steps, chosen_seed, key, measures, place, reading, clustering, as_json, names
-        )
+        how = {"seed": chosen_seed, "pseudonym_key": key, "publish": measures, "shuffled": not keep_order}
+        release, entered = _in_parts(file, steps, place, reading, clustering, as_json, to, how)
         notes += release.notes
     else:
         import rankveil as rv
@@ -122,15 +128,20 @@ def mask(
             remedy = "mask fewer --columns, or write the table as Parquet and use --cluster local"
             check_job("mask", opened.table, columns=chosen or None, remedy=remedy)
             decimal = opened.table.decimal
-            drawn = {"seed": chosen_seed, "pseudonym_key": key}
+            drawn = {"seed": chosen_seed, "pseudonym_key": key, "shuffled": not keep_order}
             release = rv.mask(opened.table, steps, publish=measures, decimal=decimal, **drawn)
             left_behind = left_behind_notes(release.data, out)
-            release, entered, written = _write(
-                release, steps, opened, places=(out, manifest, secret), formulas=formulas
-            )
-        notes += [*opened.notes, *release.notes, *left_behind, *written]
-    notes += entered.notes
-    notes += _said_of_secrets(out, manifest, secret, seen=seed is not None)
+            check_formulas(release.data, to, formulas=formulas)
+            release = release.published(keep_order=keep_order)
+            written = _write(release, steps, opened, to, formulas=formulas)
+            release, entered = replace(release, manifest=written.manifest), written.entered
+        notes += [*opened.notes, *release.notes, *left_behind, *written.notes]
+    notes += [*entered.notes, *to.notes()]
+    if seed is not None:
+        notes.append(
+            "others on this machine can see a seed on the command line, and the shell remembers it: for a release, "
+            "give it with --seed-file"
+        )
     out, manifest = addresses.hidden_word(out), addresses.hidden_word(manifest)
     if as_json:
         output.emit(
@@ -172,18 +183,6 @@ def _place(file: str, out: str, clustering: Clustering) -> tuple[str | None, lis
     return "local", [f"{why}: masked in parts by processes of this machine, as with --cluster local"]
 
 
-def _beside(out: str, manifest: str | None, secret: str | None) -> tuple[str, str]:
-    """Where manifest and secret go: beside the release, but the secret of one at an address stays in this folder."""
-    from rankveil import files
-    from rankveil.partitions import places
-
-    beside = private = files.companion(out)
-    if places.is_address(out):
-        beside = places.absolute(out)
-        private = beside.rpartition("/")[2]
-    return manifest or f"{beside}.manifest.json", secret or f"{private}.secret.json"
-
-
 def _in_folders(manifest: str) -> dict[str, Callable[[str], object]]:
     """What is no file when a table is masked in parts, and what refuses a place for it."""
     from rankveil.cluster.folders import check_new, check_target
@@ -198,58 +197,34 @@ def _in_folders(manifest: str) -> dict[str, Callable[[str], object]]:
 def _in_parts(
     file: str,
     steps: Plan,
-    seed: Any,
-    key: Any,
-    measures: list[str],
     place: str,
     reading: Reading,
     clustering: Clustering,
     as_json: bool,
-    out: tuple[str, str, str],
+    to: Places,
+    how: dict[str, Any],
 ) -> tuple[Release, Entered]:
     """Mask a table in parts and write the release with its manifest, its secret and its entry in the register."""
     from dataclasses import replace
 
-    from rankveil import files
     from rankveil.cli.tables import declared_schema, load_pandas
-    from rankveil.masking.register import Register
-    from rankveil.partitions import places
     from rankveil.people.protector import masked_in_parts
+    from rankveil.people.publishing import write_parts
 
     load_pandas()
-    folder, manifest, secret = out
-    how: dict[str, Any] = {
+    how |= {
         "scratch": clustering.scratch,
         "memory": clustering.memory,
         "resume": clustering.resume,
         "schema": declared_schema(reading),
-        "publish": measures,
-        "seed": seed,
-        "pseudonym_key": key,
     }
     with (
         watching("masking", quiet=as_json) as progress,
         kept_when_stopped(),
-        masked_in_parts(file, steps, output=folder, cluster=place, progress=progress, **how) as (release, made),
-        Register(secret) as register,
-        files.Staged() as staged,
+        masked_in_parts(file, steps, output=to.release, cluster=place, progress=progress, **how) as (release, made),
     ):
-        staged.add(secret, lambda file: file.write(release.secret.to_json().encode("utf-8")), mode=0o600)
-        if places.is_address(manifest):
-            made.publish(manifest, release.manifest.to_json())
-        else:
-            staged.add(manifest, lambda file: file.write(release.manifest.to_json().encode("utf-8")))
-        staged.join(made)
-        entered = register.add(staged, _entry(release, steps, out))
+        entered = write_parts(made, release.manifest, release.secret, to, plan=steps)
     return replace(release, notes=(*release.notes, *made.notes)), entered
-
-
-def _entry(release: Release, steps: Plan, places: Sequence[str]) -> Entry:
-    """What the register says of a release."""
-    from rankveil.masking.register import Entry
-
-    assert release.secret.fingerprint is not None
-    return Entry.of(release.secret.fingerprint, release.manifest.content, steps.to_dict(), places)
 
 
 def _plan(
@@ -289,7 +264,7 @@ def _check_headings(path: str, plan: Plan, names: Sequence[str]) -> None:
 
 
 def _read_plan(path: str) -> Plan:
-    from rankveil.cli.tables import parsed_from
+    from rankveil.beside import parsed_from
     from rankveil.plans import Plan
 
     json = path.lower().endswith(".json")
@@ -337,55 +312,16 @@ def _digits(path: str, what: str) -> str:
     return digits
 
 
-def _said_of_secrets(out: str, manifest: str, secret: str, *, seen: bool) -> list[str]:
-    """What a person should do about the secret that lies with what is published, and about a seed that was seen."""
-    from rankveil.partitions.places import is_address
-
-    said = []
-    if is_address(out):
-        said.append(f"the secret stays on this machine: {os.path.abspath(secret)}")
-    published = [os.path.realpath(path) for path in (out, manifest)]  # an address is in no folder of this machine
-    if os.path.dirname(os.path.realpath(secret)) in (published[0], *map(os.path.dirname, published)):
-        said.append(
-            "the secret lies beside what you publish: keep it apart, for example with --secret private/secret.json"
-        )
-    if seen:
-        said.append(
-            "others on this machine can see a seed on the command line, and the shell remembers it: for a release, "
-            "give it with --seed-file"
-        )
-    return said
-
-
-def _write(
-    release: Release, steps: Plan, opened: Opened, *, places: tuple[str, str, str], formulas: str
-) -> tuple[Release, Entered, tuple[str, ...]]:
-    """Write the release with its manifest, its secret and its entry in the register; also what was said of that."""
-    from dataclasses import replace
-
-    from rankveil import files
+def _write(release: Release, steps: Plan, opened: Opened, to: Places, *, formulas: str) -> Written:
+    """Write the release with its manifest, its secret and its entry in the register."""
     from rankveil.cli.tables import with_types
-    from rankveil.digests import digest_of
     from rankveil.files import csv_text, registry
-    from rankveil.files.formulas import for_spreadsheets
-    from rankveil.masking.register import Register
-    from rankveil.table import Table
+    from rankveil.people.publishing import write
 
-    out, manifest, secret = places
     data, dialect = release.data, opened.dialect
-    if dialect is not None and registry.ending_of(out) not in csv_text.ENDINGS:
+    if dialect is not None and registry.ending_of(to.release) not in csv_text.ENDINGS:
         data, dialect = with_types(data, opened.table), None
-    data, notes = for_spreadsheets(data, out, formulas=formulas)
-    held = files.as_held(data, out)
-    if held is not release.data:  # its content may be another now
-        content = Table(held, decimal=dialect.decimal if dialect is not None else ".")
-        release = replace(release, manifest=release.manifest.with_digest(digest_of(content)))
-    with Register(secret) as register, files.Staged() as staged:
-        staged.add(secret, lambda file: file.write(release.secret.to_json().encode("utf-8")), mode=0o600)
-        staged.add(manifest, lambda file: file.write(release.manifest.to_json().encode("utf-8")))
-        said = files.add_table(staged, data, out, dialect=dialect)
-        entered = register.add(staged, _entry(release, steps, places))
-    return release, entered, (*notes, *said)
+    return write(data, release.manifest, release.secret, to, plan=steps, dialect=dialect, formulas=formulas)
 
 
 def _show(release: Release, *, out: str, manifest: str, secret: str, notes: list[str]) -> None:

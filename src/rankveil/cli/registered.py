@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rankveil.cli.options import Matching, Reading
-from rankveil.cli.tables import Pairing, open_pair, open_table, parsed_from, together
+from rankveil.cli.tables import Pairing, open_pair, open_table, together
 from rankveil.errors import FileError, ParameterError, RankveilError, listing
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def open_registered(
 
 def _opened(entry: Entry, folder: str, original: str, reading: Reading, matching: Matching) -> tuple[Pairing, Any]:
     """A release that a register names, with its manifest."""
+    from rankveil.beside import parsed_from
     from rankveil.digests import digest_of
     from rankveil.manifest import Manifest
     from rankveil.masking.register import is_elsewhere

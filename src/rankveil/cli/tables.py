@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rankveil.cli import addresses, words
 from rankveil.cli.options import Matching, Reading
 from rankveil.cli.room import check_file
-from rankveil.errors import FileError, PairError, ParameterError, RankveilError, TableError, suggestion
+from rankveil.errors import FileError, PairError, ParameterError, TableError, suggestion
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,9 +84,12 @@ def _loaded(path: str, reading: Reading) -> Loaded:
     return files.load(path, separator=reading.separator, decimal=reading.decimal, encoding=reading.encoding)
 
 
-def open_pair(original: str, masked: str, reading: Reading, matching: Matching) -> Pairing:
-    """Read both files and what says how they belong together."""
-    from rankveil.manifest import Secret, fingerprint
+def open_pair(
+    original: str, masked: str, reading: Reading, matching: Matching, *, manifest: str | None = None
+) -> Pairing:
+    """Read both files and what says how they belong together; the manifest beside the release unless one is named."""
+    from rankveil import files
+    from rankveil.beside import read_secret
 
     secret = None if matching.secret is None else read_secret(matching.secret)
     first = open_table(original, reading)
@@ -102,44 +105,39 @@ def open_pair(original: str, masked: str, reading: Reading, matching: Matching) 
     how: dict[str, Any] = {"columns": reading.chosen, "key": matching.key, "secret": secret, "seed": matching.seed}
     mapping = not matching.no_mapping
     if mapping and matching.key is None and secret is None:
-        hidden = _secret_beside(masked)
-        if hidden is not None:
-            how["secret"] = parsed_from(hidden, "secret", Secret.from_json)
-            if fingerprint(first.table) != how["secret"].fingerprint:
-                raise PairError(
-                    f"{hidden}: the secret beside the release was made for another original, or for this one read in "
-                    f"another way (--missing, format), so it was not used; give it with --secret {hidden} if it is the "
-                    "right one, or a key column with --key"
-                )
-            notes.append(f"the mapping was read from the secret beside the release: {hidden}")
-        else:
-            mapping = corresponds(masked, len(second.table), notes)
+        found, mapping = mapping_of(masked, notes, records=len(second.table), manifest=manifest)
+        if found is not None and found.is_of(first.table) is False:
+            raise PairError(
+                f"{files.shown(masked)}: the secret beside the release was made for another original, or for this one "
+                "read in another way (--missing, --columns), so it was not used; give it with --secret if it is the "
+                "right one, or a key column with --key"
+            )
+        how["secret"] = found
     return Pairing(first.table, second.table, {**how, "mapping": mapping}, notes)
 
 
-def _secret_beside(masked: str) -> str | None:
-    """The secret that lies beside a release whose rows were reordered, as its manifest says."""
-    from rankveil import files
-    from rankveil.files import registry
-    from rankveil.manifest import Manifest
-    from rankveil.partitions import places
+def mapping_of(
+    masked: str, notes: list[str], *, records: int, manifest: str | None = None, alone: bool = True
+) -> tuple[Any, bool]:
+    """What tells which record is whose, as it lies beside the release, and whether any is."""
+    from rankveil.beside import mapping_beside
 
-    if places.is_address(masked):
-        return None
-    beside = files.companion(registry.sheet_of(masked)[0])
-    manifest, secret = f"{beside}.manifest.json", f"{beside}.secret.json"
-    if not (os.path.isfile(manifest) and os.path.isfile(secret)):
-        return None
-    try:
-        told = parsed_from(manifest, "manifest", Manifest.from_json).content
-    except FileError:
-        return None
-    return secret if told.get("mapping") == "reordered" else None
+    said: list[str] = []
+    found = mapping_beside(masked, said, manifest=manifest, records=records, alone=alone)
+    notes += map(addresses.hidden, said)
+    return found
 
 
-def open_releases(original: str, masked: Sequence[str], reading: Reading, matching: Matching) -> Pairing:
-    """Read an original and its releases, each with the mapping that lies beside it."""
-    return together([open_pair(original, path, reading, matching) for path in masked])
+def open_releases(
+    original: str, masked: Sequence[str], reading: Reading, matching: Matching, *, manifests: Sequence[str | None]
+) -> Pairing:
+    """Read an original and its releases, each with the mapping that lies beside it, or that its manifest tells."""
+    return together(
+        [
+            open_pair(original, path, reading, matching, manifest=own)
+            for path, own in zip(masked, manifests, strict=True)
+        ]
+    )
 
 
 def together(each: Sequence[Pairing]) -> Pairing:
@@ -156,18 +154,21 @@ def open_versions(original: str, masked: Sequence[str], reading: Reading, matchi
     """Read an original and several masked versions of it, each with the manifest that lies beside it."""
     first, others = open_table(original, reading), [open_release(path, reading) for path in masked]
     notes = [*first.notes, *(note for each in others for note in each.notes)]
-    ordered = not matching.no_mapping and matching.key is None
-    mapping = [
-        corresponds(path, len(each.table), notes, alone=False) if ordered else not matching.no_mapping
-        for path, each in zip(masked, others, strict=True)
-    ]
-    how: dict[str, Any] = {"columns": reading.chosen, "key": matching.key, "seed": matching.seed, "mapping": mapping}
+    found: list[tuple[Any, bool]] = [(None, not matching.no_mapping) for _ in masked]
+    if not matching.no_mapping and matching.key is None:
+        found = [
+            mapping_of(path, notes, records=len(each.table), alone=False)
+            for path, each in zip(masked, others, strict=True)
+        ]
+    how: dict[str, Any] = {"columns": reading.chosen, "key": matching.key, "seed": matching.seed}
+    how["secret"], how["mapping"] = (list(each) for each in zip(*found, strict=True))
     return Pairing(first.table, [each.table for each in others], how, notes)
 
 
 def manifest_of(given: str | None, masked: str, table: Any, notes: list[str]) -> Any:
     """The manifest that was named, or the one beside the release; None where there is none."""
     from rankveil import files
+    from rankveil.beside import parsed_from
     from rankveil.files import registry
     from rankveil.manifest import Manifest, content_of
 
@@ -202,6 +203,7 @@ def manifest_beside(masked: str, table: Any, notes: list[str]) -> Any:
 def note_other_table(masked: str, table: Table, notes: list[str]) -> None:
     """Note that a release is not what the manifest beside it describes, where there is one that can be read."""
     from rankveil import files
+    from rankveil.beside import parsed_from
     from rankveil.files import registry
     from rankveil.manifest import Manifest, other_table
 
@@ -213,84 +215,10 @@ def note_other_table(masked: str, table: Table, notes: list[str]) -> None:
         notes += [] if said is None else [f"{files.shown(masked)}: {said}"]
 
 
-def corresponds(masked: str, records: int, notes: list[str], *, alone: bool = True, in_parts: bool = False) -> bool:
-    """Whether records correspond by their order, as the manifest beside a release tells; without one they do.
-
-    A release that is not `alone` is one of several, for which no secret can be given; nor can one be `in_parts`.
-    """
-    from rankveil import files
-    from rankveil.files import registry
-    from rankveil.manifest import Manifest
-    from rankveil.partitions import places
-
-    far = places.is_address(masked)
-    told_as, beside = files.shown(masked), files.companion(registry.sheet_of(masked)[0])
-    if far:
-        told_as, beside = addresses.hidden_word(masked), places.absolute(masked)
-    path = f"{beside}.manifest.json"
-    if not (places.exists(path) if far else os.path.isfile(path)):
-        return True
-    try:
-        told = parsed_from(path, "manifest", Manifest.from_json).content
-    except FileError as error:
-        notes.append(f"{addresses.hidden(str(error))}; it was not used")
-        return True
-    counts = told.get("records")
-    if not isinstance(counts, dict) or counts.get("out") != records:
-        told_as = addresses.hidden_word(path)
-        notes.append(f"{told_as}: is the manifest of another release, of another number of records; it was not used")
-        return True
-    if told.get("mapping") == "reordered":
-        said = f"{told_as}: its rows were reordered, as its manifest says"
-        if in_parts:
-            raise PairError(f"{said}; give a key column with --key, or leave out --cluster and give its --secret")
-        how = "give its secret, as in" if alone else "measure it alone with its secret, as in"
-        raise PairError(
-            f"{said}; {how} --secret {beside}.secret.json, or {'' if alone else 'give '}a key column with --key"
-        )
-    if told.get("mapping") == "none":
-        notes.append(f"{told_as}: its manifest says that its records do not correspond to original ones (no mapping)")
-    return bool(told.get("mapping") != "none")
-
-
 def load_pandas() -> None:
     """Load what pyarrow loads with its first array of numbers anyway, where it would swallow a Ctrl-C meanwhile."""
     with suppress(Exception):  # not installed, or broken: pyarrow does without it
         import pandas  # noqa: F401
-
-
-def read_text(path: str, what: str) -> str:
-    """The text of a small file."""
-    from rankveil.files import check_finished
-
-    addresses.refuse_address(path, what)
-    check_finished(path)
-    try:
-        with open(path, encoding="utf-8-sig") as file:
-            return file.read()
-    except OSError as error:
-        reason = (error.strerror or "the system refused").lower()
-        raise FileError(f"{path}: the {what} cannot be read: {reason}") from None
-    except UnicodeDecodeError:
-        raise FileError(f"{path}: the {what} cannot be read: it is not UTF-8 text") from None
-
-
-def parsed_from(path: str, what: str, parse: Callable[[str], T]) -> T:
-    """What a small file says; errors name the file."""
-    from rankveil.partitions import places
-
-    text = places.read_text(path) if what == "manifest" and places.is_address(path) else read_text(path, what)
-    try:
-        return parse(text)
-    except RankveilError as error:
-        raise type(error)(f"{path}: {error}") from None
-
-
-def read_secret(path: str) -> Any:
-    """The protector's secret."""
-    from rankveil.manifest import Secret
-
-    return parsed_from(path, "secret", Secret.from_json)
 
 
 def declared_schema(reading: Reading) -> Schema:
@@ -335,6 +263,8 @@ class _Declared:
 
 
 def _from_toml(path: str) -> _Declared:
+    from rankveil.beside import read_text
+
     try:
         plain = tomllib.loads(read_text(path, "file of roles"))
     except (ValueError, RecursionError) as error:  # a number of thousands of digits is a ValueError too

@@ -84,8 +84,8 @@ def manifest_of(
     import os
 
     from rankveil import files
+    from rankveil.beside import parsed_from
     from rankveil.cli import addresses
-    from rankveil.cli.tables import parsed_from
     from rankveil.files import registry
     from rankveil.manifest import Manifest
     from rankveil.partitions import places

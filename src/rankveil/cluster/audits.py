@@ -141,7 +141,8 @@ def _scratch_needed(given: Given, *, sorting: bool) -> int:
     again = m if given.original.gaps or given.masked.gaps else 0  # ranks among the records that have a column
     need = room(records=records, attributes=m, together=2) + room(records=records, attributes=again, together=0)
     wide = 1 if records < 2**31 else 2
-    return need + records * wide * ((_SORTING * m + 32 if sorting else 0) + (_KEYED * m + 64 if given.key else 0))
+    brought = given.key is not None or given.order is not None
+    return need + records * wide * ((_SORTING * m + 32 if sorting else 0) + (_KEYED * m + 64 if brought else 0))
 
 
 def _plan(width: int, names: Sequence[str]) -> list[tuple[str, float, int]]:

@@ -25,6 +25,7 @@ from rankveil.digests import RowSum
 from rankveil.errors import ClusterError, FileError, ParameterError, TableError
 from rankveil.manifest import column_fingerprint, put_together
 from rankveil.masking import Account
+from rankveil.masking.row_order import Runs
 from rankveil.partitions import places
 from rankveil.partitions.dictionaries import in_no_order
 from rankveil.partitions.parquet import Source, survey
@@ -44,6 +45,9 @@ _HELD = 10
 _SCRATCH = 64
 """Bytes of scratch that a value takes at most while all rows are put in order."""
 
+_MOVED = 32
+"""Bytes of scratch that a value takes at most while its record travels to another part."""
+
 _IN_MEMORY = 60
 """Bytes that a cell takes at most while a table is masked in memory."""
 
@@ -58,6 +62,8 @@ class MaskedParts:
     whole: Whole
     account: Account
     seed: Seed
+    key: Seed
+    """What its draws come from."""
     fingerprint: str
     digest: str
     """That of the content of the release."""
@@ -99,6 +105,8 @@ class Made:
     schema: pa.Schema
     notes: tuple[str, ...]
     reordered: bool
+    runs: Runs | None
+    """By which columns the rows are sorted, where they keep their order."""
 
 
 def open_table(path: object) -> Source:
@@ -249,15 +257,18 @@ def _masked(
     where = f"masked in {count} part{'s' if count > 1 else ''} on the cluster {engine.address.text}"
     resumed = ("what an earlier run had done was taken up",) if work.resumed else ()
     said = dict.fromkeys(note for part in made for note in part.notes)
+    runs = [part.runs for part in made if part.runs is not None]
+    kept = reduce(Runs.then, runs).notes() if runs else ()
     return MaskedParts(
         parts.whole,
         account,
         seed,
+        key,
         told,
         rows.digest,
         order,
         folder,
-        (*engine.notes, *source.notes, *said, where, *resumed),
+        (*engine.notes, *source.notes, *said, *kept, where, *resumed),
     )
 
 
@@ -313,7 +324,7 @@ def mask_part(job: Job, part: Part, rows: Rows) -> Made:
     )
     kept = np.arange(len(table)) if applied.order is None else applied.order
     original = kept.astype(np.int64) + part.start
-    account = applied.account(table)
+    account, runs = applied.account(table), None
     anywhere = job.reorder is not None or applied.order is not None
     made = in_no_order(made, made.column_names if anywhere else applied.masked)
     if job.reorder is not None:
@@ -326,8 +337,9 @@ def mask_part(job: Job, part: Part, rows: Rows) -> Made:
     else:
         if applied.order is not None:
             job.scratch.put(_order_file(part.number), original)
+        runs = Runs.of(table, Table(made, schema=table.schema.only(made.column_names), decimal=table.decimal))
         _write(job.folder.part(part.number), made)
-    return Made(account, made.schema, tuple(notes), applied.order is not None)
+    return Made(account, made.schema, tuple(notes), applied.order is not None, runs)
 
 
 def write_reordered(job: Job, wanted: pa.Schema, ends: Sequence[int], number: int) -> None:
@@ -400,8 +412,9 @@ def _check(plan: Plan, source: Source, engine: Engine) -> None:
 
 
 def _check_room(scratch: str, source: Source, plan: Plan) -> None:
-    moved = any(step.entry.marginals == "kept" or not step.entry.by_parts for step in plan.steps)
-    need = len(source) * len(source.names) * (_SCRATCH if moved else 1)
+    steps = [step.entry for step in plan.steps if step.method != "record_shuffle"]
+    sorts = any(entry.marginals == "kept" or not entry.by_parts for entry in steps)
+    need = len(source) * len(source.names) * ((_SCRATCH if sorts else 1) + (_MOVED if plan.reorders else 0))
     free = shutil.disk_usage(scratch).free
     if need > free:
         raise FileError(

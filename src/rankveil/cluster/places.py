@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _IN_PARTS = ("columns", "schema", "seed")
 """What can be told of tables that are worked on in parts."""
 
-_CORRESPONDING = ("key", "mapping")
+_CORRESPONDING = ("key", "mapping", "secret")
 """What can be told besides of how the records of tables correspond that are measured in parts."""
 
 

@@ -19,7 +19,7 @@ from rankveil.files.folders import ENDING, refuse_table_format
 from rankveil.pairing import checked_mapping
 from rankveil.partitions import places
 from rankveil.partitions.aligning import parted_tables
-from rankveil.partitions.parquet import Source, check_aligned, survey
+from rankveil.partitions.parquet import Rows, Source, check_aligned, survey
 from rankveil.partitions.parted import Parted
 from rankveil.schema import UNMASKED_ROLES, Schema, listed
 from rankveil.seeds import Seed
@@ -44,6 +44,8 @@ class Given:
     schema: Schema = field(default_factory=Schema)
     key: str | None = None
     mapping: bool = True
+    order: Rows | None = None
+    """The original row of each masked record, where the rows were reordered."""
 
     @property
     def files(self) -> list[str]:
@@ -63,7 +65,8 @@ class Given:
 
     def identity(self) -> dict[str, Any]:
         """What tells this task from others without a look into the tables."""
-        declared = hashlib.sha256(pickle.dumps((self.schema, self.columns, self.key, self.mapping))).hexdigest()
+        told = (self.schema, self.columns, self.key, self.mapping, self.order)
+        declared = hashlib.sha256(pickle.dumps(told)).hexdigest()
         return {"files": [(path, *places.stamp(path)) for path in self.files], "declared": declared}
 
     def parted(self, work: Work, *, seed: Seed, **more: Any) -> Parted:
@@ -79,6 +82,7 @@ class Given:
             schema=self.schema,
             key=self.key,
             mapping=self.mapping,
+            order=self.order,
             **more,
         )
 
@@ -90,7 +94,7 @@ class Given:
                     raise TableError(f"{source.path} has no column {name}{suggestion(name, source.names)}")
         if len(self.original) == 0:
             raise TableError(f"{self.original.path}: the table has no records")
-        if self.mapping and self.key is None:
+        if self.mapping and self.key is None and self.order is None:
             check_aligned(self.original, self.masked, ())
 
 
@@ -112,16 +116,20 @@ def given_tables(
     schema: Schema | None = None,
     key: str | None = None,
     mapping: bool = True,
+    secret: Any = None,
 ) -> Given:
     """Both tables by their footers, and what was told of them."""
     check_parquet(original, masked)
     mapping = checked_mapping(mapping)
-    if key is not None and not mapping:
+    if secret is not None and not hasattr(secret, "order"):
+        raise PairError("secret must be the secret of a release, as in release.secret or Secret.from_json(text)")
+    order = None if secret is None else secret.order
+    if sum((key is not None, order is not None, not mapping)) > 1:
         raise PairError("give one of key, secret and no mapping: they contradict each other")
     first, second = (survey(places.absolute(path)) for path in (original, masked))
     schema = schema or Schema()
     schema.check(first.names)
-    made = Given(first, second, None if columns is None else listed(columns), schema, key, mapping)
+    made = Given(first, second, None if columns is None else listed(columns), schema, key, mapping, order)
     made.check()
     return made
 

@@ -415,7 +415,7 @@ class Attack:
 
     def _row_order(self, state: _State, manifest: Published | None, truth: Places | None) -> list[Evidence]:
         """The order of the rows, where it was kept and something shows that it was."""
-        kept = isinstance(manifest, Mapping) and manifest.get("order") == "kept" and self.records == self.count
+        kept = isinstance(manifest, Mapping) and manifest.get("row_order") == "kept" and self.records == self.count
         rows = np.arange(self.count)
         if kept:
             state.settle(state.person, state.person)

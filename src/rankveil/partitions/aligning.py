@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from rankveil.errors import PairError
 from rankveil.measuring import Settings
+from rankveil.partitions.arranging import Arranged, Cut, by_order
 from rankveil.partitions.choosing import Base
 from rankveil.partitions.comparing import Compared, compared
 from rankveil.partitions.keys import Keyed, arranged
-from rankveil.partitions.parquet import Readable, Source
+from rankveil.partitions.parquet import Readable, Rows, Source
 from rankveil.partitions.parted import Aligned, Parted
 from rankveil.partitions.records import Work
 from rankveil.partitions.scratch import Scratch
@@ -31,16 +33,17 @@ def parted_tables(
     schema: Schema | None = None,
     key: str | None = None,
     mapping: bool = True,
+    order: Rows | None = None,
     settings: Settings | None = None,
     ask: Ask | None = None,
     room: float = math.inf,
 ) -> Parted:
-    """Two tables as a pair, cut into partitions at `bounds`; `key` and `mapping` are as in `rankveil.pairing.pair`.
+    """Two tables as a pair, cut into partitions at `bounds`; `key`, `mapping` and `order` are as in `pairing.pair`.
 
     `room` is how many bytes of memory a few columns of all records may take.
     """
     schema, settings = schema or Schema(), settings or {}
-    if mapping and key is None:  # row by row the same partitions
+    if mapping and key is None and order is None:  # row by row the same partitions
         bounds = {"x": bounds["x"], "y": bounds["x"]}
     aside = () if key is None else (key,)
     tables = compared(
@@ -49,13 +52,15 @@ def parted_tables(
     notes = list(tables.notes)
     if not mapping:
         aligned = Aligned(_own(each, tables, bounds, scratch), None, (len(original), len(masked)))
+    elif order is not None:
+        aligned = _by_order(each, order, tables, bounds, scratch, notes)
     elif key is None:
         rows = Selections(Base("r", _sources(tables), bounds["x"], tables.gaps), each, scratch)
         aligned = Aligned({"x": rows, "y": rows}, rows, (len(original), len(masked)), len(original))
     else:
         keyed = Keyed(key, {"x": original, "y": masked}, bounds, schema.missing, scratch)
         aligned = _by_key(each, keyed, tables, notes)
-    how = "none" if not mapping else "rows" if key is None else "key"
+    how = "none" if not mapping else "key" if key is not None else "rows" if order is None else "secret"
     made = Parted(tables, tables.names, aligned, how, Work(each, scratch, seed, settings, ask, room), notes)
     made.check()
     return made
@@ -77,10 +82,32 @@ def _own(
 
 def _by_key(each: Each, keyed: Keyed, tables: Compared, notes: list[str]) -> Aligned:
     """Records that have the same key, in the order of the masked table."""
-    own = _own(each, tables, keyed.bounds, keyed.scratch)
     x, matched = arranged(each, keyed, tables.original, tables.names, notes)
-    sizes = keyed.bounds["x"][-1], keyed.bounds["y"][-1]
+    return _together(each, x, matched, tables, Cut(keyed.bounds, keyed.scratch))
+
+
+def _by_order(
+    each: Each,
+    order: Rows,
+    tables: Compared,
+    bounds: Mapping[str, tuple[int, ...]],
+    scratch: Scratch,
+    notes: list[str],
+) -> Aligned:
+    """Records that belong together by the mapping in a secret, in the order of the masked table."""
+    cut, records = Cut(bounds, scratch), len(tables.original)
+    if order.size != len(tables.masked) or order.max(initial=-1) >= records:
+        raise PairError(f"the secret maps {order.size} records, the files have {records} and {len(tables.masked)}")
+    if order.size < records:
+        notes.append(f"{records - order.size} of the {records} original records are not in the release")
+    return _together(each, by_order(each, cut, tables.original, tables.names, order), order.size, tables, cut)
+
+
+def _together(each: Each, x: Arranged, matched: int, tables: Compared, cut: Cut) -> Aligned:
+    """The original's records beside the masked ones, some of which may have no partner."""
+    own = _own(each, tables, cut.bounds, cut.scratch)
+    sizes = cut.bounds["x"][-1], cut.bounds["y"][-1]
     everywhere = frozenset(tables.names) if matched < sizes[1] else frozenset()
     gaps = {"x": tables.gaps["x"] | everywhere, "y": tables.gaps["y"]}
-    pairs = Selections(Base("k", {"x": x, "y": tables.masked}, keyed.bounds["y"], gaps), each, keyed.scratch)
+    pairs = Selections(Base("k", {"x": x, "y": tables.masked}, cut.bounds["y"], gaps), each, cut.scratch)
     return Aligned(own, pairs, sizes, matched)

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from rankveil import columns as reading
 from rankveil import metadata
 from rankveil.errors import PairError, listing
-from rankveil.partitions.parquet import Array, Readable, Rows, Source
+from rankveil.partitions.arranging import Arranged, Cut, brought, put_matches
+from rankveil.partitions.parquet import Readable, Rows, Source
 from rankveil.partitions.scratch import Scratch
 from rankveil.partitions.stages import Each
 
@@ -71,42 +72,6 @@ class Keyed:
         return max(1, -(-max(bounds[-1] for bounds in self.bounds.values()) // _BUCKET))
 
 
-@dataclass(frozen=True)
-class Arranged:
-    """The original's records in the order of the masked table; a row without a partner is missing everywhere."""
-
-    path: str
-    names: tuple[str, ...]
-    bounds: tuple[int, ...]
-    scratch: Scratch
-
-    def __len__(self) -> int:
-        return self.bounds[-1]
-
-    def read(self, columns: Sequence[str], start: int, stop: int) -> list[Array]:
-        """The numbers of some columns in the records from start to before stop; missing ones are NaN."""
-        found: list[list[Array]] = [[] for _ in columns]
-        for p, begin, end in self._over(start, stop):
-            size = self.bounds[p + 1] - self.bounds[p]
-            for column, name in zip(found, columns, strict=True):
-                at = self.names.index(name) * size
-                column.append(self.scratch.take(_arranged_file(p), np.float64, start=at + begin, stop=at + end))
-        return [each[0] if len(each) == 1 else np.concatenate([*each, np.empty(0)]) for each in found]
-
-    def rows(self, start: int, stop: int) -> Rows:
-        """The rows of the original that these records stand in; -1 where there is none."""
-        parts = [
-            self.scratch.take(f"{_arranged_file(p)}-rows", np.int64, start=begin, stop=end)
-            for p, begin, end in self._over(start, stop)
-        ]
-        return np.concatenate([*parts, np.empty(0, np.int64)])
-
-    def _over(self, start: int, stop: int) -> list[tuple[int, int, int]]:
-        """Partitions, and where the records from start to before stop begin and end in each."""
-        ends = [(max(start, a) - a, min(stop, b) - a) for a, b in pairwise(self.bounds)]
-        return [(p, begin, end) for p, (begin, end) in enumerate(ends) if begin < end]
-
-
 def arranged(
     each: Each, keyed: Keyed, original: Readable, names: tuple[str, ...], notes: list[str]
 ) -> tuple[Arranged, int]:
@@ -124,17 +89,14 @@ def arranged(
     matched = sum(bucket.matched for bucket in met)
     if not matched:
         raise PairError(f"key {keyed.key}: no value stands in both tables")
-    sent = each(
-        partial(send_partition, keyed, original, names, [bucket.edges for bucket in met]),
-        range(len(keyed.bounds["x"]) - 1),
-    )
-    each(partial(arrange_partition, keyed, len(names), sent), range(len(keyed.bounds["y"]) - 1))
-    each(partial(remove_passing, keyed, len(met)), [0])
+    cut = Cut(keyed.bounds, keyed.scratch)
+    made = brought(each, cut, original, names, [bucket.edges for bucket in met])
+    each(partial(remove_keys, keyed), [0])
     for side, what in _WHAT.items():
         alone = keyed.bounds[side][-1] - matched
         if alone:
             notes.append(f"{alone} {what} records have no partner with the same {keyed.key} and are left out")
-    return Arranged(original.path, names, keyed.bounds["y"], keyed.scratch), matched
+    return made, matched
 
 
 @dataclass(frozen=True)
@@ -258,9 +220,7 @@ def match_bucket(keyed: Keyed, bucket: int) -> Met:
     found = pc.index_in(keys["y"], value_set=keys["x"])
     there = pc.is_valid(found).to_numpy(zero_copy_only=False)
     of_x = rows["x"][found.drop_null().to_numpy(zero_copy_only=False)]
-    order = np.argsort(of_x, kind="stable")
-    keyed.scratch.put(_match_file(bucket), np.stack((of_x[order], rows["y"][there][order])))
-    edges = np.searchsorted(of_x[order], keyed.bounds["x"]).astype(np.int64)
+    edges = put_matches(Cut(keyed.bounds, keyed.scratch), bucket, of_x, rows["y"][there])
     return Met(twice, int(there.sum()), edges)
 
 
@@ -288,63 +248,10 @@ def _twice(keys: pa.Array, rows: Rows) -> Twice:
     return Twice(len(many), tuple(own[:_LISTED].tolist()), own.size)
 
 
-def send_partition(
-    keyed: Keyed, original: Readable, names: tuple[str, ...], edges: Sequence[Rows], partition: int
-) -> Rows:
-    """A task: write the records of a partition in the order of their masked ones; where each of its parts begins."""
-    pieces = []
-    for bucket, cuts in enumerate(edges):
-        file, total = _match_file(bucket), int(cuts[-1])
-        start, stop = int(cuts[partition]), int(cuts[partition + 1])
-        own = [keyed.scratch.take(file, np.int64, start=at + start, stop=at + stop) for at in (0, total)]
-        pieces.append(np.stack(own))
-    rows, to = np.concatenate(pieces, axis=1)
-    order = np.argsort(to, kind="stable")
-    begin, end = keyed.bounds["x"][partition], keyed.bounds["x"][partition + 1]
-    values = [column[rows[order] - begin] for column in original.read(names, begin, end)]
-    keyed.scratch.put(_sent_file(partition), np.concatenate([*values, np.empty(0)]))
-    keyed.scratch.put(f"{_sent_file(partition)}-rows", np.stack((rows[order], to[order])))
-    return np.searchsorted(to[order], keyed.bounds["y"]).astype(np.int64)
-
-
-def arrange_partition(keyed: Keyed, columns: int, sent: Sequence[Rows], partition: int) -> None:
-    """A task: put the records of the original to the masked ones of a partition."""
-    begin, end = keyed.bounds["y"][partition], keyed.bounds["y"][partition + 1]
-    values = np.full((columns, end - begin), np.nan)
-    rows = np.full(end - begin, -1, np.int64)
-    for q, cuts in enumerate(sent):
-        start, stop, total = int(cuts[partition]), int(cuts[partition + 1]), int(cuts[-1])
-        if start == stop:
-            continue
-        file = f"{_sent_file(q)}-rows"
-        of_x = keyed.scratch.take(file, np.int64, start=start, stop=stop)
-        at = keyed.scratch.take(file, np.int64, start=total + start, stop=total + stop) - begin
-        rows[at] = of_x
-        for j in range(columns):
-            own = keyed.scratch.take(_sent_file(q), np.float64, start=j * total + start, stop=j * total + stop)
-            values[j, at] = own
-    keyed.scratch.put(_arranged_file(partition), values)
-    keyed.scratch.put(f"{_arranged_file(partition)}-rows", rows)
-
-
-def remove_passing(keyed: Keyed, buckets: int, _: int) -> None:
-    """A task: leave the scratch folder with the arranged records alone."""
-    files = [_keys_file(*part) for part in keyed.parts] + [_match_file(bucket) for bucket in range(buckets)]
-    files += [name for p in range(len(keyed.bounds["x"]) - 1) for name in (_sent_file(p), f"{_sent_file(p)}-rows")]
-    keyed.scratch.remove(*files)
+def remove_keys(keyed: Keyed, _: int) -> None:
+    """A task: leave the scratch folder without the keys."""
+    keyed.scratch.remove(*(_keys_file(*part) for part in keyed.parts))
 
 
 def _keys_file(side: str, partition: int) -> str:
     return f"keys-{side}-{partition}"
-
-
-def _match_file(bucket: int) -> str:
-    return f"keys-match-{bucket}"
-
-
-def _sent_file(partition: int) -> str:
-    return f"keys-sent-{partition}"
-
-
-def _arranged_file(partition: int) -> str:
-    return f"arranged-{partition}"

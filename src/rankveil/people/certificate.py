@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from rankveil.auditing import of_release
 from rankveil.errors import ParameterError, listing
 from rankveil.pairing import pair_tables
 from rankveil.pairs import Pair
@@ -123,13 +124,14 @@ def certify(
 ) -> Certificate:
     """(d, v, f)-permuted privacy of a release (Definitions 1 and 2); without `d`, the largest that holds.
 
-    f is the mapping where there is one, otherwise the subject's own choice (the record at the smallest maximum rank
-    distance). With the mapping, ranks are those among all released values of a column; without it, among the records
-    that are complete in all columns, as the subject sees them. `matching` says how the tables belong together, as in
-    `audit`.
+    `masked` may be what `rv.mask` or `Release.write` returned, with the mapping in its secret. f is the mapping where
+    there is one, otherwise the subject's own choice (the record at the smallest maximum rank distance). With the
+    mapping, ranks are those among all released values of a column; without it, among the records that are complete in
+    all columns, as the subject sees them. `matching` says how the tables belong together, as in `audit`.
     """
     if diversity not in CRITERIA:
         raise ParameterError(f"diversity must be {' or '.join(CRITERIA)}, not {diversity!r}")
+    masked, _ = of_release(masked, None, matching, [])
     both = pair_tables(original, masked, **matching)
     notes = list(both.notes)
     f = f or ("mapping" if both.mapping != "none" else "minimax")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rankveil.auditing import loaded, of_release
+from rankveil.auditing import loaded, of_release, of_releases
 from rankveil.cluster.places import Parts, place_for, several
 from rankveil.errors import ParameterError, RankveilError, refuse_unknown
 from rankveil.intruder.calibration import wilson
@@ -242,11 +242,13 @@ def attack(
     check_draws(draws)
     at_most = check_share(at_most, "at_most", such_as=0.09)
     people = check_share(people, "people", such_as=0.1)
+    beside: list[str] = []
     if not several(masked):
-        masked, manifest = of_release(masked, manifest, matching)
+        masked, manifest = of_release(masked, manifest, matching, beside)
     how = {"subsets": subsets or None, "links": links, **matching}
     how |= {"manifest": manifest, "knows": knows, "people": None if people == 1 else people}
     place, said = place_for(original, masked, cluster, how, done="attacked")
+    said = [*beside, *said]
     if place is not None:
         parts = Parts(place, scratch=scratch, memory=memory, subjects=subjects, resume=resume, progress=progress)
         test = plaintext_in_parts(original, masked, parts, how, draws=draws, said=said)
@@ -259,7 +261,7 @@ def attack(
         raise ParameterError("name at least one release")
     manifests = _one_each(manifest, len(releases))
     if several(masked):
-        releases, manifests, matching = _each_release(releases, manifests, matching)
+        releases, manifests, matching = of_releases(releases, manifests, matching, said)
     original, *releases = (loaded(table, schema=matching.get("schema")) for table in (original, *releases))
     made = _in_memory(
         original,
@@ -275,21 +277,6 @@ def attack(
     )
     made.notes += said
     return made
-
-
-def _each_release(
-    releases: Sequence[Any], manifests: Sequence[Any], matching: Mapping[str, Any]
-) -> tuple[list[Any], list[Any], dict[str, Any]]:
-    """Several releases with the manifest and the secret of each, where they are what `rv.mask` returned."""
-    secrets = _one_each(matching.get("secret"), len(releases))
-    made = []
-    for release, manifest, secret in zip(releases, manifests, secrets, strict=True):
-        own: dict[str, Any] = {} if secret is None else {"secret": secret}
-        own |= {"key": matching["key"]} if matching.get("key") is not None else {}
-        table, told = of_release(release, manifest, own)
-        made.append((table, told, own.get("secret")))
-    tables, told, hidden = (list(each) for each in zip(*made, strict=True))
-    return tables, told, {**matching, "secret": hidden}
 
 
 def check_share(given: Any, what: str, *, such_as: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from rankveil import auditing, files, masking
@@ -14,15 +14,85 @@ from rankveil.digests import digest_of
 from rankveil.errors import FileError, ParameterError, listing
 from rankveil.files import registry
 from rankveil.manifest import Manifest, Secret, describe, fingerprint
+from rankveil.masking.row_order import Runs
+from rankveil.people import publishing
 from rankveil.people.pseudonyms import key_of_pseudonyms, notes_on_pseudonyms
 from rankveil.plans import Plan, Step, make_step
 from rankveil.schema import Schema, listed
-from rankveil.seeds import SAFE_BITS, Seed
+from rankveil.seeds import SAFE_BITS, Seed, Stream
 from rankveil.table import Table
 
 if TYPE_CHECKING:
     from rankveil.cluster.engine import Engine
     from rankveil.cluster.folders import Folder
+    from rankveil.files import Dialect
+
+
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """What a release was made of: from it the manifest is written, and written again when the rows are shuffled."""
+
+    table: Table
+    plan: Plan
+    account: masking.Account
+    key: Seed
+    """What its draws come from."""
+    replicate: int
+    measured: auditing.Audit | None
+    """The measures that the protector publishes."""
+    given: bool
+    """Whether somebody gave the seed."""
+    digest: str
+    """That of the content of the release, in whatever order its rows stand."""
+    notes: tuple[str, ...] = ()
+    """What was said before anything is known of what is published."""
+
+    def release(self, out: Any, secret: Secret, *, order_kept: bool = False) -> Release:
+        """A release with its manifest, and what the protector should know of it."""
+        table, plan, account, notes = self.table, self.plan, self.account, list(self.notes)
+        values: dict[str, Any] = {}
+        if self.measured is not None:
+            values = {name: value.value for name, value in self.measured.values.items()}
+            notes += [f"{name} is not published: {why}" for name, why in self.measured.not_applicable.items()]
+        known = (*account.masked, *account.dropped, account.weight)
+        passed = tuple(name for name in table.names if name not in known)
+        notes += [*account.notes, *_warnings(table, passed, plan, account)]
+        changed = account.changed
+        moved_alone = all(step.method in ("identity", "record_shuffle") for step in plan.steps)
+        if changed and not any(changed.values()) and not moved_alone:
+            notes.append("warning: no cell changed; the release is the original as far as the masked columns go")
+        if self.given and secret.seed.bits < SAFE_BITS:
+            notes.append(f"the seed has fewer than {SAFE_BITS} bits: good for studies, not for a release")
+        measured = () if self.measured is None else self.measured.attributes
+        return Release(
+            data=out,
+            manifest=describe(
+                table,
+                plan,
+                account,
+                digest=self.digest,
+                published=values,
+                measured=measured,
+                order_kept=order_kept,
+            ),
+            secret=replace(secret, shuffle=self.shuffle) if secret.order is not None else secret,
+            changed=changed,
+            passed_through=passed,
+            notes=tuple(dict.fromkeys(notes)),
+            made=self,
+        )
+
+    @property
+    def last_stream(self) -> Stream:
+        """The stream of the last step, where it is one on records."""
+        return self.key.stream("mask", len(self.plan.steps) - 1, self.plan.steps[-1].method, self.replicate)
+
+    @property
+    def shuffle(self) -> Stream | None:
+        """The stream of a shuffle that is all that the plan does to the order of the rows."""
+        *others, last = self.plan.steps
+        alone = last.method == "record_shuffle" and all(step.entry.mapping != "reordered" for step in others)
+        return self.last_stream if alone else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +106,84 @@ class Release:
     """How many cells of each masked column are different now."""
     passed_through: tuple[str, ...]
     notes: tuple[str, ...]
+    made: _Made | None = field(default=None, repr=False)
+    """What it was made of, in memory; None of a release in parts, whose files are written already."""
+
+    def published(self, *, keep_order: bool = False) -> Release:
+        """The release as it is written to a file: its rows shuffled, unless a step reordered them or they are kept.
+
+        By the order of the rows somebody who knows that of the original finds everybody, and from a column by which it
+        was sorted he reads the original values. The shuffle is a last step `record_shuffle` of the plan: the values
+        are the same, the manifest shows it, and the secret has the mapping.
+
+        >>> import pyarrow as pa
+        >>> import rankveil as rv
+        >>> release = rv.mask(pa.table({"AGE": range(20, 60)}), "rank_swap", p=10)
+        >>> release.published().manifest["row_order"]
+        'shuffled'
+        """
+        made = self.made
+        if made is None or made.plan.reorders:
+            return self
+        released = Table(self.data, schema=self._schema(), decimal=made.table.decimal)
+        if keep_order:
+            kept = made.release(self.data, self.secret, order_kept=True)
+            return replace(kept, notes=(*kept.notes, *Runs.of(made.table, released).notes()))
+        plan, account = made.plan.in_random_order(published=True), made.account.with_step(released.names)
+        made = replace(made, plan=plan, account=account)
+        order = made.last_stream.order(len(released))
+        out, _ = released.replaced({}, order=order)
+        before = self.secret.order
+        return made.release(out, replace(self.secret, order=order if before is None else before[order]))
+
+    def write(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        keep_order: bool = False,
+        manifest: str | os.PathLike[str] | None = None,
+        secret: str | os.PathLike[str] | None = None,
+        dialect: Dialect | None = None,
+        formulas: str = "refuse",
+    ) -> Release:
+        """Write the release with its manifest and its secret, together or not at all, as `rankveil mask` does.
+
+        Parameters
+        ----------
+        path
+            A file of any format that can be written, or the address of a table of a database.
+        keep_order
+            Leave the rows in the original's order. The manifest says so; a column that is sorted is warned of.
+        manifest, secret
+            Where the two go; beside the release unless given (`release.csv.manifest.json`, `release.csv.secret.json`).
+        dialect
+            How a CSV is written, as `rankveil.files.load(original).dialect` tells of the original.
+        formulas
+            Texts in a CSV that a spreadsheet would run: refuse, neutralise (an apostrophe before each) or keep.
+
+        Returns
+        -------
+        Release
+            What was written: its rows in the order of the file, with the mapping of that order in its secret.
+        """
+        if self.made is None:
+            raise ParameterError("this release was written in parts already; name its place with output= or --output")
+        to = publishing.Places.beside(path, manifest=manifest, secret=secret)
+        to.check()
+        publishing.check_formulas(self.data, to, formulas=formulas)
+        made = self.published(keep_order=keep_order)
+        plan = self.made.plan
+        written = publishing.write(
+            made.data, made.manifest, made.secret, to, plan=plan, dialect=dialect, formulas=formulas
+        )
+        notes = (*made.notes, *written.notes, *written.entered.notes, *to.notes())
+        return replace(made, manifest=written.manifest, notes=notes)
+
+    def _schema(self) -> Schema:
+        """What was declared of the columns that are released."""
+        assert self.made is not None
+        dropped = self.made.account.dropped
+        return self.made.table.schema.only(name for name in self.made.table.names if name not in dropped)
 
     def __repr__(self) -> str:
         return f"Release({self.manifest!r}, masked: {', '.join(self.changed)})"
@@ -75,13 +223,17 @@ def mask(
     and the table, so that the same of all gives the same release, and one seed in two releases shares no draw. With a
     `pseudonym_key` pseudonyms depend on that alone, and stay the same over waves. `publish` names measures whose
     values go into the manifest. Synthetic records, which belong to nobody, are put in random order as a last step, so
-    that their places tell nothing; `shuffled=False` leaves them where they are, for studies.
+    that their places tell nothing. Other records keep their order in memory, where nothing is published yet, and are
+    put in random order where they are written: by `Release.write`, or here to `output`. `shuffled=False` leaves both
+    where they are.
 
     With `cluster` ("local", "local:4", "tcp://host:8786", or an engine) the table is a Parquet file or folder of any
     size, given by its path, and the release a folder of Parquet files at `output`: the same values as in memory.
     `scratch`, `memory` and `resume` are for that, and `progress` is called with how much is done and how much there is.
     Without it a table may be given by the path of its file too. A Parquet one that would not fit in memory is masked by
-    local processes, as with "local", when `output` is named; one that fits is written there as a Parquet file.
+    local processes, as with "local", when `output` is named; one that fits is written there as a Parquet file. Manifest
+    and secret are written beside `output`, together with the release or not at all; for a release at an address the
+    secret stays in the working folder.
     """
     plan = Plan.of(method, columns=columns, **parameters)
     for step in (then,) if isinstance(then, str | Step) else then:
@@ -101,9 +253,11 @@ def mask(
             raise ParameterError("numbers of a Parquet table have no decimal mark; leave decimal out")
         declared: dict[str, Any] = {"schema": schema, "seed": seed, "publish": publish, "replicate": replicate}
         declared |= {"shuffled": shuffled, "pseudonym_key": pseudonym_key}
+        to = publishing.Places.beside(output)
+        to.check(folder=True)
         with masked_in_parts(data, plan, output=output, cluster=cluster, **declared, **how) as (release, folder):
-            folder.commit()
-        return replace(release, notes=(*said, *release.notes, *folder.notes))
+            entered = publishing.write_parts(folder, release.manifest, release.secret, to, plan=plan)
+        return replace(release, notes=(*said, *release.notes, *folder.notes, *entered.notes, *to.notes()))
     if output is not None:
         _check_output(output, data if by_path else None)
     plan = plan.in_random_order() if shuffled else plan
@@ -127,13 +281,12 @@ def mask(
     if publish:
         matching: dict[str, Any] = {"mapping": False} if plan.synthetic else {"secret": secret}
         made = auditing.audit(table, content, measures=publish, **matching)
-    account, digest = applied.account(table), digest_of(content)
-    how_made: dict[str, Any] = {"notes": notes, "published": made, "given": seed is not None, "digest": digest}
-    release = _release(table, plan, account, out, secret, **how_made)
-    release = replace(release, notes=(*release.notes, *notes_on_pseudonyms(plan, pseudonyms)))
-    if output is not None:
-        files.save(out, output)
-    return release
+        made = replace(made, pair=None)
+    notes += notes_on_pseudonyms(plan, pseudonyms)
+    told_of = (made, seed is not None, digest_of(content), tuple(notes))
+    whole = _Made(table, plan, applied.account(table), key, replicate, *told_of)
+    release = whole.release(out, secret)
+    return release if output is None else release.write(output, keep_order=not shuffled)
 
 
 def _place_of(
@@ -153,15 +306,17 @@ def _place_of(
 def _check_output(output: str | os.PathLike[str], path: str | os.PathLike[str] | None) -> None:
     """Refuse a place that a release in memory is not written to, before anything is done."""
     if path is None:
-        raise ParameterError("output is for tables that are given by their paths; leave it out and write release.data")
+        raise ParameterError(
+            "output is for tables that are given by their paths; leave it out and write the release with write()"
+        )
     if registry.ending_of(os.fspath(output)) != registry.FOLDER_ENDING:
         raise ParameterError(
             f"{os.fspath(output)}: without a cluster the output is Parquet; give it a name that ends in "
-            f"{registry.FOLDER_ENDING}, or leave it out and write release.data"
+            f"{registry.FOLDER_ENDING}, or leave it out and write the release with write()"
         )
     if files.same_file(output, path):
         raise FileError(f"{os.fspath(output)}: the release would overwrite the original; give another name")
-    files.check_writable(output)
+    publishing.Places.beside(output).check()
 
 
 @contextmanager
@@ -187,7 +342,7 @@ def masked_in_parts(
     from rankveil.cluster.places import engine_at
 
     source = open_table(data)
-    plan = plan.in_random_order() if shuffled else plan
+    plan = plan.in_random_order(published=True) if shuffled else plan
     pseudonyms = key_of_pseudonyms(pseudonym_key, plan)
     with (
         engine_at(cluster, memory=memory, scratch=scratch) as engine,
@@ -207,66 +362,16 @@ def masked_in_parts(
         secret = Secret(made.seed, made.fingerprint, made.order, replicate, pseudonyms is not None)
         published = None
         if publish:
-            if made.order is not None and not plan.synthetic:
-                raise ParameterError("measures of a release with fewer records are not computed on a cluster")
             kept = (schema or Schema()).only(name for name in source.names if name not in made.account.dropped)
+            matching: dict[str, Any] = {"mapping": False} if plan.synthetic else {"secret": secret}
             published = auditing.audit(
-                source.path,
-                made.folder.staging,
-                measures=publish,
-                cluster=engine,
-                schema=kept,
-                seed=0,
-                mapping=not plan.synthetic,
+                source.path, made.folder.staging, measures=publish, cluster=engine, schema=kept, seed=0, **matching
             )
-        release = _release(
-            made.whole,
-            plan,
-            made.account,
-            made.folder.target,
-            secret,
-            notes=[*made.notes, *notes_on_pseudonyms(plan, pseudonyms)],
-            published=published,
-            given=seed is not None,
-            digest=made.digest,
-        )
-        yield release, made.folder
-
-
-def _release(
-    table: Table,
-    plan: Plan,
-    account: masking.Account,
-    out: Any,
-    secret: Secret,
-    *,
-    notes: list[str],
-    published: Any,
-    given: bool,
-    digest: str,
-) -> Release:
-    """A release with its manifest, and what the protector should know of it."""
-    values: dict[str, Any] = {}
-    if published is not None:
-        values = {name: value.value for name, value in published.values.items()}
-        notes += [f"{name} is not published: {why}" for name, why in published.not_applicable.items()]
-    known = (*account.masked, *account.dropped, account.weight)
-    passed = tuple(name for name in table.names if name not in known)
-    notes += [*account.notes, *_warnings(table, passed, plan, account)]
-    changed = account.changed
-    if changed and not any(changed.values()) and any(step.method != "identity" for step in plan.steps):
-        notes.append("warning: no cell changed; the release is the original as far as the masked columns go")
-    if given and secret.seed.bits < SAFE_BITS:
-        notes.append(f"the seed has fewer than {SAFE_BITS} bits: good for studies, not for a release")
-    measured = () if published is None else published.attributes
-    return Release(
-        data=out,
-        manifest=describe(table, plan, account, digest=digest, published=values, measured=measured),
-        secret=secret,
-        changed=changed,
-        passed_through=passed,
-        notes=tuple(dict.fromkeys(notes)),
-    )
+        notes = (*made.notes, *notes_on_pseudonyms(plan, pseudonyms))
+        told_of = (published, seed is not None, made.digest, notes)
+        whole = _Made(made.whole, plan, made.account, made.key, replicate, *told_of)
+        release = whole.release(made.folder.target, secret, order_kept=not plan.reorders)
+        yield replace(release, made=None), made.folder
 
 
 def _warnings(table: Table, passed: Sequence[str], plan: Plan, applied: masking.Account) -> list[str]:

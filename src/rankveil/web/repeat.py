@@ -90,7 +90,7 @@ def command(names: Names, declared: Declared, *, publish: Sequence[str] = (), fo
     return "\n".join(lines) + "\n"
 
 
-def script(names: Names, declared: Declared, *, publish: Sequence[str] = ()) -> str:
+def script(names: Names, declared: Declared, *, publish: Sequence[str] = (), formulas: bool = False) -> str:
     """A script of Python that makes the same release."""
     lines = [
         '"""Makes the release again from the original, the plan and the private secret."""',
@@ -115,7 +115,8 @@ def script(names: Names, declared: Declared, *, publish: Sequence[str] = ()) -> 
     if publish:
         given.append(f"publish={list(publish)!r}")
     lines.append(f"release = rv.mask({', '.join(given)})")
-    lines.append(f"files.save(release.data, {'again-' + names.masked!r}, dialect=loaded.dialect)")
+    kept = ", formulas='keep'" if formulas else ""
+    lines.append(f"release.write({'again-' + names.masked!r}, dialect=loaded.dialect{kept})")
     return "\n".join(lines) + "\n"
 
 

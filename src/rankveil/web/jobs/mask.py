@@ -25,7 +25,7 @@ def mask_table(job: Job) -> None:
     plan, publish = rv.Plan.from_dict(job.run.settings["plan"]), tuple(job.run.settings.get("publish", ()))
     opened = job.original()
     job.progress.stage("masking")
-    release = rv.mask(opened.table, plan, publish=publish)
+    release = rv.mask(opened.table, plan, publish=publish).published()
     names = names_of(source)
     masked = f"masked{masked_ending(source)}"
     with files.Staged() as staged:
@@ -33,15 +33,15 @@ def mask_table(job: Job) -> None:
         staged.add(job.folder / "secret.json", lambda file: file.write(secret.encode("utf-8")), mode=0o600)
         staged.add(job.folder / "manifest.json", lambda file: file.write(manifest.encode("utf-8")), mode=0o600)
         staged.add(job.folder / masked, files.table_writer(release.data, masked, dialect=opened.dialect), mode=0o600)
+    formulas = for_spreadsheets(release.data, names.masked, formulas="keep")[1]
     job.add("plan.toml", plan.to_toml())
-    job.add("repeat.py", repeat.script(names, declared, publish=publish))
+    job.add("repeat.py", repeat.script(names, declared, publish=publish, formulas=bool(formulas)))
     outputs = {
         masked: output("The masked table", names.masked, private=False, text="what you release"),
         "manifest.json": output(
             "The manifest", f"{names.masked}.manifest.json", private=False, text="what was done, without the seed"
         ),
     }
-    formulas = for_spreadsheets(release.data, names.masked, formulas="keep")[1]
     notes = [*opened.notes, *release.notes, *formulas]
     schema = opened.table.schema.only(release.data.column_names)
     table = Table(release.data, schema=schema, decimal=opened.table.decimal)
