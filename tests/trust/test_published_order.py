@@ -144,6 +144,21 @@ def test_the_published_file_is_measured_like_the_release_in_memory(
         assert told["found"]["share"] == pytest.approx(alone.found, abs=4 * np.sqrt(0.25 / len(original)))
 
 
+def test_columns_that_only_moved_may_be_declared_otherwise(
+    by_income: pa.Table, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The shuffle names all columns in the manifest, and does nothing to them that depends on their kinds."""
+    mask("people.csv", "-o", "out.csv", "--method", NOISE[0], "--columns", "INCOME", "--set", "alpha=0.3")
+    capsys.readouterr()
+    levels = "EDUCATION=ordinal:primary<secondary<tertiary"
+    assert main(["attack", "people.csv", "out.csv", "--kind", levels, "--json"]) in (0, 1)
+    assert json.loads(capsys.readouterr().out)["mapping"] == "secret"
+    manifest = rv.Manifest.from_json(Path("out.csv.manifest.json").read_text("utf-8"))
+    fewer = files.load("people.csv").data.select(["INCOME", "TAX", "AGE"])
+    released, secret = files.load("out.csv").data, read_secret("out.csv.secret.json")
+    assert rv.attack(fewer, released, manifest=manifest, secret=secret).mapping == "secret"
+
+
 def columns_of(entry: Any) -> tuple[str, ...] | None:
     return ("INCOME", "SAVINGS", "TAX") if "numeric" in entry.kinds else None
 

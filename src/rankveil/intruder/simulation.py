@@ -128,6 +128,10 @@ def _plan_of(manifest: Mapping[str, Any], table: Table) -> Plan:
     for number, given in enumerate(steps, start=1):
         where = f"step {number} of the manifest"
         try:
+            step = Step(str(given["method"]), _known(given["parameters"]), _own(given.get("per_column")), None)
+            if step.entry.works_on == "records":  # of whatever columns there are, as what it may be
+                made.append(_quick(step))
+                continue
             columns = [str(name) for name in given.get("columns", ())] or None
             unknown = [name for name in columns or () if name not in table.names]
             if unknown:
@@ -143,9 +147,7 @@ def _plan_of(manifest: Mapping[str, Any], table: Table) -> Plan:
                         f"column {name}: the manifest says that it was masked as {kinds[name]}, and here it is {own}; "
                         f"declare it as it was, as in --kind {name}={kinds[name]}{levels}"
                     )
-            step = Step(str(given["method"]), _known(given["parameters"]), _own(given.get("per_column")), None)
-            if step.entry.works_on != "records":
-                step = Step(step.method, step.parameters, step.per_column, columns)
+            step = Step(step.method, step.parameters, step.per_column, columns)
         except FileError:
             raise
         except RankveilError as error:
