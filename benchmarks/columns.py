@@ -2,11 +2,11 @@
 
     .venv/bin/python benchmarks/columns.py [--rows N] [--held-out | --seen] [--data DIR]
 
-Reads the tables that `column_truths.toml` names and compares `rankveil.decisions.decide` with the truths of that file, by
-kind, by role, and by both together; a column that stands in several tables of one family counts in each. A wrong guess is
-harmful when an identifier or a household's number would be released or taken for a number, when a weight would be masked
-as an amount, when codes would be averaged as numbers, or when a column that must be masked would pass through as it is.
-All other wrong guesses protect more than is needed, or in another way.
+Reads the tables that `column_truths.toml` names and compares `rankveil.decisions.decide` with the truths of that file,
+by kind, by role, and by both together; a column that stands in several tables of one family counts in each. A wrong
+guess is harmful when an identifier or a household's number would be released or taken for a number, when a weight would
+be masked as an amount, when codes would be averaged as numbers, or when a column that must be masked would pass through
+as it is. All other wrong guesses protect more than is needed, or in another way.
 """
 
 from __future__ import annotations
@@ -117,8 +117,8 @@ def sources(data: Path = DATA) -> list[Source]:
 
 def read(path: Path, *, rows: int | None) -> Table:
     """Some runs of rows of a CSV file, spread evenly over it, in the way in which everybody's files are read."""
-    plain = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else open(path, encoding="utf-8")
-    with plain as lines, tempfile.TemporaryDirectory() as folder:
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8") as lines, tempfile.TemporaryDirectory() as folder:
         part = Path(folder) / "part.csv"
         with open(part, "w", encoding="utf-8") as out:
             out.write(next(lines))
@@ -159,7 +159,9 @@ def show(columns: Sequence[Judged], what: str) -> None:
     kinds, roles, both = (f"{100 * share(columns, word):.1f} %" for word in ("kind_right", "role_right", "right"))
     harmful = sum(bool(each.harm) for each in columns)
     tables = len({each.table for each in columns})
-    print(f"{what}: {tables} tables, {len(columns)} columns: kind {kinds}, role {roles}, both {both}, harmful {harmful}")
+    print(
+        f"{what}: {tables} tables, {len(columns)} columns: kind {kinds}, role {roles}, both {both}, harmful {harmful}"
+    )
 
 
 def main() -> None:
@@ -170,7 +172,9 @@ def main() -> None:
     which.add_argument("--held-out", action="store_true", help="only tables that the rules were not written on")
     which.add_argument("--seen", action="store_true", help="only tables that the rules were written on")
     given = parser.parse_args()
-    chosen = [each for each in sources(given.data) if not (each.held_out if given.seen else given.held_out > each.held_out)]
+    chosen = [
+        each for each in sources(given.data) if not (each.held_out if given.seen else given.held_out > each.held_out)
+    ]
     columns = judged(chosen, rows=given.rows)
     for each in columns:
         if not each.right or each.harm:

@@ -1,26 +1,21 @@
 """What a column is and what a release does with it: its kind, its role, the action, and the reason in one sentence.
 
-`facts_of` gathers what a column's values, name and labels say; `decided` draws the conclusions from the facts of all
-columns together and reads no cell, so a table in memory and one in partitions are decided by the same rules.
+`rankveil.evidence` gathers what a column's values, name and labels say; `decided` concludes from the facts of all
+columns together and reads no cell, so that a table in partitions can be decided by the same rules.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Literal, cast
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from rankveil import metadata, orders
-from rankveil.columns import Cells, is_number
+from rankveil.evidence import FEW, MOSTLY, Facts, facts_of
 from rankveil.schema import Role
 from rankveil.table import Table
-from rankveil.vocabulary import topics
 
 DecidedKind = Literal["numbers", "ordered", "unordered", "dates", "text"]
 Action = Literal["leave out", "mask", "keep", "pseudonymise"]
@@ -35,19 +30,7 @@ ACTIONS: Mapping[str, Action] = {
 }
 """What a release does with the columns of each role."""
 
-FEW = 20
-"""Whole numbers with so many different values at most are categories unless their use says numbers."""
-_LOOKED_AT = 2000
-"""So many different texts are looked at for patterns."""
-_MOSTLY = 0.95
-_PLAIN_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-_LEADING_ZERO = r"^0[0-9]"
-_NOT_APPLICABLE = re.compile(
-    r"(?i)[a-z.*?#-]|\.\.|--|n/?\.?a\.?|n/?\.?d\.?|s/?d|k\.? ?a\.?|keine angabe|b\.?d\.?|brak danych|ns/?nr|n\.?v\.?t\.?|"
-    r"dk|unknown|unbekannt|inconnue?|desconocid[oa]|sconosciut[oa]|onbekend|desconhecid[oa]|nieznan[ey]|missing|refused|"
-    r"do(n't| not) know|wei(ß|ss) nicht|not applicable|not stated|not available|none"
-)
-"""Words that stand for no number among numbers."""
+_FEW_DECIMALS = 5
 _MISSING_CODES = (-1, -2, -3, -4, -5, -6, -7, -8, -9, -66, -77, -88, -99, -777, -888, -999, -9999)
 _PATTERNS = {
     "an e-mail address": re.compile(r"[^@\s]+@[^@\s]+\.[A-Za-z]{2,}"),
@@ -59,6 +42,10 @@ _PATTERNS = {
 _AREA = re.compile(r"[0-9]{2}-[0-9]{3}|[0-9]{4}-[0-9]{3}|[0-9]{4} ?[A-Z]{2}|[A-Z]{1,2}[0-9][0-9A-Z]? ?[0-9][A-Z]{2}")
 _DIAGNOSIS = re.compile(r"[A-TV-Z][0-9]{2}(\.[0-9]{1,2})?")
 
+_NUMBERS = re.compile(r"(?i)n[ro°]\.?|num(m?er)?|n[uú]mero|number|numer|key|code?")
+"""Names of a column that numbers the records when many of its values are different."""
+_AMOUNTS = {"count", "money", "age", "position", "body", "year", "birth", "education", "season", "weight"}
+
 _CONFIDENTIAL = ("health", "belief", "money", "body")
 _PUBLIC = ("sex", "age", "birth", "place", "position", "origin", "family", "dwelling", "work", "education")
 _LABELS = ("sex", "place", "origin", "family", "dwelling", "work")
@@ -67,7 +54,8 @@ _SAID = {
     "name": "a name",
     "contact": "an address or account",
     "id": "an identifier",
-    "household": "a household or another group",
+    "person": "the number of a person",
+    "household": "the number of a household or cluster",
     "weight": "a weight",
     "sex": "the sex",
     "age": "an age",
@@ -105,53 +93,16 @@ class Decision:
     """Of an ordered column of text its categories in order."""
     missing: tuple[str, ...] = ()
     """Words that stand for missing cells, without which the column cannot be read as numbers."""
-
-
-@dataclass(frozen=True, eq=False)
-class Facts:
-    """What the values, the name and the labels of a column say."""
-
-    name: str
-    topics: frozenset[str]
-    records: int
-    present: int
-    distinct: int
-    """Different values; as many as there are present cells where they cannot be compared."""
-    numbers: NDArray[np.float64] | None = None
-    """The different numbers in order, where all values are numbers, but for the words `gaps`."""
-    counts: NDArray[np.int64] | None = None
-    gaps: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
-    """Different texts, where they are not numbers: as many as are looked at."""
-    coded: bool = False
-    """Whether numbers are written as codes: with leading zeros."""
-    boolean: bool = False
-    temporal: bool = False
-    steps: Literal["", "rows", "blocks"] = ""
-    """Whether whole numbers count the rows, or blocks of rows that follow each other."""
-    levels: tuple[str, ...] = ()
-    """An order of its categories that was given or that they tell themselves."""
-    labelled: bool = False
-    """Whether each value has a label in the file."""
-    labels_in_order: bool = False
-    level: str = ""
-    kind_given: str = ""
-    role_given: str = ""
-
-    @property
-    def whole(self) -> bool:
-        """Whether all numbers are whole."""
-        return self.numbers is not None and bool(np.all(self.numbers == np.rint(self.numbers)))
-
-    @property
-    def unique(self) -> bool:
-        """Whether no value stands twice."""
-        return 1 < self.distinct == self.present
+    constant: bool = False
+    """Whether all its records have the same value."""
+    undecided: bool = False
+    """Whether it cannot be read as that kind before a person has said more."""
 
 
 def decide(table: Table) -> tuple[Decision, ...]:
     """The decision for every column of a table; what was declared is kept.
 
+    >>> import pyarrow as pa
     >>> people = pa.table({"hid": [1, 1, 2, 2], "sex": [1, 2, 2, 1], "income": [10.5, 20.0, 31.5, 7.25]})
     >>> [(each.name, each.kind, each.role, each.action) for each in decide(Table(people))]
     [('hid', 'unordered', 'group', 'pseudonymise'), ('sex', 'unordered', 'quasi-identifier', 'mask'),
@@ -160,98 +111,14 @@ def decide(table: Table) -> tuple[Decision, ...]:
     return decided([facts_of(table, name) for name in table.names])
 
 
-def facts_of(table: Table, name: str) -> Facts:
-    """What a column's values, name and labels say."""
-    cells, column = table.cells(name), table.columns[name]
-    said = _described(table, name)
-    about = topics(name)
-    if not about - {"number", "count", "code"} and said.label:
-        about |= topics(said.label)
-    present = cells.present
-    made = Facts(
-        name=name,
-        topics=about,
-        records=len(table),
-        present=len(present),
-        distinct=len(present),
-        temporal=cells.temporal is not None,
-        boolean=pa.types.is_boolean(present.type),
-        levels=cells.levels,
-        level=said.level,
-        kind_given=cells.kind if column.kind_given else "",
-        role_given=column.role if column.role_given else "",
-    )
-    if not (cells.is_text or is_number(present.type) or made.boolean or made.temporal):
-        return made
-    counted = pc.value_counts(present)
-    values, counts = counted.field("values"), counted.field("counts").to_numpy(zero_copy_only=False)
-    made = replace(made, distinct=len(values))
-    if made.boolean or made.temporal:
-        return made
-    if cells.is_text:
-        return _of_text(made, cells, values, counts)
-    numbers = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return _with_labels(_of_numbers(made, numbers, counts, cells), said)
-
-
-def _of_text(made: Facts, cells: Cells, values: pa.Array, counts: NDArray[np.int64]) -> Facts:
-    """The facts of a column of text, which may be numbers with a few words among them."""
-    words = pc.replace_substring(values, cells.decimal, ".") if cells.decimal != "." else values
-    good = pc.match_substring_regex(words, _PLAIN_NUMBER).to_numpy(zero_copy_only=False)
-    others = values.filter(pa.array(~good))[:_LOOKED_AT].to_pylist()
-    numeric = good.sum() >= 2 or (good.any() and not others)
-    if numeric and len(others) <= 2 and all(_NOT_APPLICABLE.fullmatch(word) for word in others):
-        texts = words.filter(pa.array(good))
-        coded = pc.any(pc.match_substring_regex(texts, _LEADING_ZERO)).as_py()
-        made = _of_numbers(made, texts.cast(pa.float64()).to_numpy(zero_copy_only=False), counts[good], cells)
-        return replace(made, gaps=tuple(others), coded=bool(coded))
-    listed = values[:_LOOKED_AT].to_pylist()
-    told = orders.detected(listed) if len(listed) <= FEW else None
-    return replace(made, words=tuple(listed), levels=made.levels or told or ())
-
-
-def _of_numbers(made: Facts, numbers: NDArray[np.float64], counts: NDArray[np.int64], cells: Cells) -> Facts:
-    order = np.argsort(numbers, kind="stable")
-    made = replace(made, numbers=numbers[order], counts=counts[order])
-    return replace(made, steps=_steps(cells) if made.whole and len(numbers) > FEW else "")
-
-
-def _steps(cells: Cells) -> Literal["", "rows", "blocks"]:
-    """Whether whole numbers count the rows, or blocks of rows, in the order of the table."""
-    try:
-        numbers = cells.present.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    except pa.ArrowInvalid:  # words among them
-        return ""
-    steps = np.diff(numbers)
-    if np.all(steps == 1):
-        return "rows"
-    moves = steps[steps != 0]
-    return "blocks" if moves.size > FEW and np.all(moves > 0) and np.mean(moves == 1) >= _MOSTLY else ""
-
-
-def _with_labels(made: Facts, said: metadata.Described) -> Facts:
-    """With what the labels of the values say, in the file's order."""
-    labels = {value: label for value, label in said.labels.items() if not isinstance(value, str)}
-    if not labels or made.numbers is None or not len(made.numbers):
-        return made
-    every = bool(np.all(np.isin(made.numbers, list(labels))))
-    shown = [labels[value] for value in sorted(labels) if not said.stands_for_missing(value)]
-    told = orders.detected(shown) if every else None
-    return replace(made, labelled=every, labels_in_order=told in (tuple(shown), tuple(reversed(shown))))
-
-
-def _described(table: Table, name: str) -> metadata.Described:
-    native = table.native
-    return metadata.read(native.schema.field(name)) if isinstance(native, pa.Table) else metadata.Described()
-
-
 def decided(facts: Sequence[Facts]) -> tuple[Decision, ...]:
     """The decisions that follow from the facts of all columns of a table."""
     of_bodies = any("body" in each.topics for each in facts)
-    return tuple(_decided(each, of_bodies=of_bodies) for each in facts)
+    words = {word for each in facts for word in each.words}
+    return tuple(_decided(each, of_bodies=of_bodies, words=words) for each in facts)
 
 
-def _decided(facts: Facts, *, of_bodies: bool) -> Decision:
+def _decided(facts: Facts, *, of_bodies: bool, words: Set[str]) -> Decision:
     role, why = _identifying(facts, of_bodies=of_bodies)
     kind, because = _kind(facts, role)
     if not role:
@@ -261,12 +128,25 @@ def _decided(facts: Facts, *, of_bodies: bool) -> Decision:
     levels = facts.levels if kind == "ordered" and facts.numbers is None else ()
     gaps = facts.gaps if kind in ("numbers", "ordered") else ()
     reason = f"{why}; {because}" if because else why
+    taken = bool(words & set(gaps))
     if gaps:
         listed = " and ".join(f'"{gap}"' for gap in gaps)
-        reason += f", {listed} standing for missing ones"
+        reason += f"; {listed} among them reads as a missing value"
+    if taken:
+        reason += ", but is a category of another column: write it otherwise in one of them"
     if kind == "numbers" and (code := _missing_code(facts)) is not None:
         reason += f"; {code} reads as a code for missing cells (declare it with --missing {code})"
-    return Decision(facts.name, kind, role, ACTIONS[role], reason[0].upper() + reason[1:], levels, gaps)
+    return Decision(
+        facts.name,
+        kind,
+        role,
+        ACTIONS[role],
+        reason[0].upper() + reason[1:],
+        levels=levels,
+        missing=() if taken else gaps,
+        constant=facts.distinct <= 1,
+        undecided=taken or (kind == "text" and bool(facts.doubt)),
+    )
 
 
 def _identifying(facts: Facts, *, of_bodies: bool) -> tuple[Role | Literal[""], str]:
@@ -275,7 +155,7 @@ def _identifying(facts: Facts, *, of_bodies: bool) -> tuple[Role | Literal[""], 
     if not facts.present:
         return "other", "all its cells are missing"
     if _is_weight(facts, of_bodies=of_bodies):
-        return "weight", f"its name or label says {_SAID['weight']}"
+        return "weight", f"its name or label reads as {_SAID['weight']}"
     if facts.temporal or facts.boolean or (facts.numbers is not None and not facts.whole):
         return "", ""
     pattern = _pattern(facts)
@@ -285,9 +165,9 @@ def _identifying(facts: Facts, *, of_bodies: bool) -> tuple[Role | Literal[""], 
     for topic in ("name", "contact"):
         placed = topic == "name" and about & {"place", "work"} and not facts.unique
         if topic in about and facts.words and several and not placed:
-            return "identifier", f"its name or label says {_SAID[topic]}"
+            return "identifier", f"its name or label reads as {_SAID[topic]}"
     if "contact" in about and facts.numbers is not None and many * 2 > facts.present:
-        return "identifier", f"its name or label says {_SAID['contact']}"
+        return "identifier", f"its name or label reads as {_SAID['contact']}"
     if "text" in about and facts.words and many > FEW:
         return "identifier", "it is free text, which may name people"
     return _numbered(facts)
@@ -298,18 +178,20 @@ def _numbered(facts: Facts) -> tuple[Role | Literal[""], str]:
     about, many = facts.topics, facts.distinct
     shares = facts.present / max(many, 1)
     counted = about & {"count", "scale", "money", "age", "code", "weight"}
-    named = "id" in about or ("number" in about and bool(about & {"person", "household"}))
+    named = "id" in about or (about <= {"number", "count", "code"} and bool(_NUMBERS.fullmatch(facts.name)))
+    named = named or ("number" in about and bool(about & {"person", "household"}))
+    person = "person" in about <= {"person", "number", "code"}
     grouped = "household" in about and not counted - {"count"} and ("count" not in about or "number" in about)
-    if named or grouped:
-        told = _SAID["household"] if grouped else _SAID["id"]
+    if named or grouped or person:
+        told = _SAID["household"] if grouped else _SAID["id"] if named else _SAID["person"]
         coded = bool(about & set(_PUBLIC)) and not about & {"household", "person"} and not facts.unique
         if facts.unique:
-            return "identifier", f"its name or label says {told}, and no value stands twice"
+            return "identifier", f"its name or label reads as {told}, and no value stands twice"
         if not coded and many > 1 and (many > FEW or shares <= FEW):
-            return "group", f"its name or label says {told}, and records share its values, {shares:.1f} each"
+            return "group", f"its name or label reads as {told}, and records share its values, {shares:.1f} each"
         if named and not coded:
-            return "identifier", f"its name or label says {_SAID['id']}"
-    if facts.words and facts.unique and facts.present > 2:
+            return "identifier", f"its name or label reads as {_SAID['id']}"
+    if facts.words and facts.unique and facts.present > 2 and not facts.doubt:
         if _is_free(facts):
             return "identifier", "it is free text, which may name people"
         return "identifier", "no value stands twice in it, so each names its record"
@@ -317,9 +199,13 @@ def _numbered(facts: Facts) -> tuple[Role | Literal[""], str]:
         return "identifier", "it is free text, which may name people"
     if facts.steps == "rows":
         return "identifier", "it counts the records"
-    if facts.steps == "blocks":
-        return "group", f"it counts blocks of records that follow each other, {shares:.1f} each"
-    if facts.unique and facts.present > FEW and (facts.coded or _width(facts) >= 7):
+    if facts.unique and facts.present > FEW and "code" in about:
+        return "identifier", "its name or label reads as a code, and no value stands twice"
+    if facts.steps == "rising" and not about & _AMOUNTS and shares <= 5 * FEW:
+        if facts.unique:
+            return "identifier", "its whole numbers rise from record to record, as those of a register do"
+        return "group", f"its whole numbers rise from record to record, {shares:.1f} records with the same"
+    if facts.unique and facts.present > FEW and (facts.coded or facts.width >= 7):
         return "identifier", "no value stands twice in it, and all have the same number of digits"
     return "", ""
 
@@ -347,17 +233,9 @@ def _pattern(facts: Facts) -> str:
     if not facts.words or facts.distinct < 2:
         return ""
     for said, pattern in _PATTERNS.items():
-        if sum(bool(pattern.fullmatch(word)) for word in facts.words) >= _MOSTLY * len(facts.words):
+        if sum(bool(pattern.fullmatch(word)) for word in facts.words) >= MOSTLY * len(facts.words):
             return said
     return ""
-
-
-def _width(facts: Facts) -> int:
-    """How many digits all whole numbers have, 0 where they differ."""
-    if facts.numbers is None or not facts.whole or not len(facts.numbers) or facts.numbers[0] <= 0:
-        return 0
-    first, last = (len(str(int(facts.numbers[place]))) for place in (0, -1))
-    return first if first == last else 0
 
 
 def _kind(facts: Facts, role: str) -> tuple[DecidedKind, str]:
@@ -373,8 +251,10 @@ def _kind(facts: Facts, role: str) -> tuple[DecidedKind, str]:
         return "dates", "its values are dates or times"
     if facts.boolean:
         return "unordered", "it says yes or no"
+    if facts.numbers is None and facts.doubt:
+        return "text", facts.doubt
     if facts.numbers is None:
-        return ("ordered", "its labels tell their order") if facts.levels else ("unordered", "its values are labels")
+        return ("ordered", "its labels have an order") if facts.levels else ("unordered", "its values are labels")
     if not len(facts.numbers):
         return "unordered", ""
     if facts.level in ("nominal", "ordinal"):
@@ -397,6 +277,8 @@ def _kind_of_numbers(facts: Facts) -> tuple[DecidedKind, str]:
     about, many = facts.topics, facts.distinct - len(facts.gaps)
     assert facts.numbers is not None
     if not facts.whole:
+        if many <= _FEW_DECIMALS and facts.present >= 5 * FEW and not about & _AMOUNTS:
+            return "ordered", f"its numbers have only {many} values, as steps of a scale"
         return "numbers", "its values are numbers with decimals"
     if many <= 2 and facts.present > 2:
         return "unordered", "its numbers have no more than two values, as yes and no"
@@ -423,8 +305,13 @@ def _kind_of_numbers(facts: Facts) -> tuple[DecidedKind, str]:
         return "ordered", "its whole numbers are few, and have an order like counts"
     if small:
         return "unordered", f"its whole numbers have only {many} values, as codes"
-    if _width(facts) >= 4 and many * 5 <= facts.present and facts.present >= 5 * FEW and not _heaped(facts):
+    if facts.width >= 4 and many * 5 <= facts.present and facts.present >= 5 * FEW and not _heaped(facts):
         return "unordered", "its whole numbers are many times repeated and have the same number of digits, as codes"
+    if not about and _numbering(facts):
+        return (
+            "unordered",
+            "its whole numbers run from 1 with hardly a gap and are alike in frequency, as numbers of units",
+        )
     return "numbers", "its values are numbers"
 
 
@@ -450,6 +337,15 @@ def _falls_off(facts: Facts) -> bool:
     steps = np.diff(counts)
     wrong = -steps[:top].clip(max=0).sum() + steps[top:].clip(min=0).sum()
     return bool(wrong <= 0.02 * many)
+
+
+def _numbering(facts: Facts) -> bool:
+    """Whether whole numbers from 1 on are about as frequent in the upper half as in the lower: schools, interviewers."""
+    assert facts.numbers is not None
+    assert facts.counts is not None
+    upper = facts.counts[facts.numbers > facts.numbers[-1] / 2].sum() / facts.counts.sum()
+    dense = facts.numbers[0] == 1 and len(facts.numbers) >= MOSTLY * facts.numbers[-1]
+    return bool(dense and facts.present >= 5 * len(facts.numbers) and 0.35 <= upper <= 0.65)
 
 
 def _heaped(facts: Facts) -> bool:
@@ -485,6 +381,8 @@ def _role(facts: Facts, kind: DecidedKind) -> tuple[Role, str]:
             return "quasi-identifier", f"its name or label speaks of {_SAID[topic]}, which others may know"
     if about & {"household", "person"}:
         return "quasi-identifier", "its name or label speaks of the household, which others may know"
-    if kind == "numbers":
-        return "confidential", "nothing says that others know its numbers"
+    if kind in ("numbers", "text"):
+        return "confidential", f"nothing says that others know its {'numbers' if kind == 'numbers' else 'values'}"
+    if kind == "dates":
+        return "quasi-identifier", "others may know its dates"
     return "quasi-identifier", "others may know its categories"
