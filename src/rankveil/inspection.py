@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,8 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankveil.columns import Cells
+from rankveil.decisions import Decision, decide
 from rankveil.errors import TableError
 from rankveil.hierarchy import Hierarchy
+from rankveil.rolesfile import roles_file
 from rankveil.table import Table
 
 INSPECT_SCHEMA = "rankveil/inspect/1"
@@ -49,6 +51,8 @@ class Look:
     problem: str | None
     """Why masking would refuse the table because of this column, or a hierarchy that does not fit it."""
     hierarchy: Groups | None
+    decision: Decision
+    """What it is, what a release does with it, and why."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +79,17 @@ class Inspection:
         return {
             "schema": INSPECT_SCHEMA,
             "records": self.records,
-            "columns": [{**asdict(column), "levels": list(column.levels)} for column in self.columns],
+            "columns": [_plain(column) for column in self.columns],
             "masked": list(self.masked),
             "notes": list(self.notes),
         }
+
+    def roles(self, *, missing: Sequence[str] = (), hierarchies: Mapping[str, str] | None = None) -> str:
+        """The decisions as the file that `--roles` reads, with each reason as a comment.
+
+        `missing` and the paths of `hierarchies` are what was declared already.
+        """
+        return roles_file([column.decision for column in self.columns], missing=missing, hierarchies=hierarchies or {})
 
     def __repr__(self) -> str:
         return f"Inspection({self.records} records, {len(self.columns)} columns, {len(self.masked)} would be masked)"
@@ -103,7 +114,7 @@ def inspect(
             raise
         chosen = ()
         notes.append(f"nothing would be masked: {error}")
-    looks = tuple(_look(table, name, masked=name in chosen) for name in table.names)
+    looks = tuple(_look(table, made.name, made, masked=made.name in chosen) for made in decide(table))
     loose = [look.name for look in looks if look.looks_like_identifier and not look.masked]
     if loose:
         notes.append(
@@ -112,7 +123,15 @@ def inspect(
     return Inspection(len(table), looks, tuple(notes))
 
 
-def _look(table: Table, name: str, *, masked: bool) -> Look:
+def _plain(look: Look) -> dict[str, Any]:
+    """A column of the JSON document."""
+    made = look.decision
+    decision = {"kind": made.kind, "role": made.role, "action": made.action, "reason": made.reason}
+    ordered = {"levels": list(made.levels), "missing": list(made.missing)}
+    return {**asdict(look), "levels": list(look.levels), "decision": {**decision, **ordered}}
+
+
+def _look(table: Table, name: str, decision: Decision, *, masked: bool) -> Look:
     column, cells = table.columns[name], table.cells(name)
     hierarchy = (table.schema.hierarchies or {}).get(name)
     problem, counts = None, None
@@ -139,6 +158,7 @@ def _look(table: Table, name: str, *, masked: bool) -> Look:
         masked=masked,
         problem=problem if masked or hierarchy is not None else None,
         hierarchy=None if hierarchy is None else _groups(hierarchy),
+        decision=decision,
     )
 
 

@@ -1,4 +1,4 @@
-"""rankveil inspect: columns, guessed kinds and roles, missing values, ties, what would be masked."""
+"""rankveil inspect: columns, kinds and roles, missing values, ties, what would be masked, and a decision for each."""
 
 from __future__ import annotations
 
@@ -20,19 +20,35 @@ def inspect(
     *,
     file: Annotated[str, typer.Argument(metavar="FILE", help="The table.", show_default=False)],
     reading: Reading,
+    write_roles: Annotated[
+        str | None,
+        typer.Option("--write-roles", metavar="F.toml", help="Write the decisions for --roles, with their reasons."),
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
     """Look at the columns of a table.
 
-    Shows their guessed kinds and roles, missing values, ties, hierarchies, and what would be masked.
+    Shows their guessed kinds and roles, missing values, ties, hierarchies, and what would be masked; and for every
+    column a decision with its reason: what it is, and what a release should do with it.
     """
     from rankveil import files
-    from rankveil.cli.tables import open_table
+    from rankveil.cli.tables import check_outputs, hierarchies_seen_from, open_table
     from rankveil.inspection import inspect as look
 
+    found: list[str] = []
+    if write_roles is not None:
+        found = check_outputs(
+            {"file of roles": write_roles}, {"table": file, "file of roles that is read": reading.roles}
+        )
     with watching("reading", quiet=as_json):
         opened = open_table(file, reading)
         seen = look(opened.table, columns=reading.chosen)
+    if write_roles is not None:
+        text = seen.roles(
+            missing=opened.table.schema.missing, hierarchies=hierarchies_seen_from(write_roles, reading)
+        ).encode("utf-8")
+        with files.Staged() as staged:
+            staged.add(write_roles, lambda out: out.write(text))
     file = files.shown(file)
     if as_json:
         content = seen.to_dict()
@@ -40,14 +56,14 @@ def inspect(
         written = None if dialect is None else {"separator": dialect.separator, "decimal": dialect.decimal}
         if dialect is not None and written is not None:
             written["encoding"] = dialect.encoding
-        content |= {"file": file, "csv": written, "notes": [*opened.notes, *content["notes"]]}
+        content |= {"file": file, "csv": written, "notes": [*found, *opened.notes, *content["notes"]]}
         output.emit(content)
     else:
-        _show(file, seen, list(opened.notes))
+        _show(file, seen, [*found, *opened.notes], write_roles)
     return 0
 
 
-def _show(file: str, seen: Inspection, notes: list[str]) -> None:
+def _show(file: str, seen: Inspection, notes: list[str], written: str | None) -> None:
     output.say(f"{file}: {output.count(seen.records, 'record')}, {output.count(len(seen.columns), 'column')}.")
     output.gap()
     output.grid(
@@ -66,8 +82,24 @@ def _show(file: str, seen: Inspection, notes: list[str]) -> None:
             for look in seen.columns
         ],
     )
+    output.gap()
+    output.say("What the columns are, and what a release should do with them:")
+    output.gap()
+    output.grid(
+        ("column", "kind", "role", "action", "reason"),
+        [
+            (made.name, made.kind, made.role, made.action, made.reason)
+            for made in (look.decision for look in seen.columns)
+        ],
+    )
+    if written is not None:
+        output.gap()
+        output.line(f"decisions: {written} (correct them there, and give the file with --roles)")
     problems = [f"masking would refuse {look.problem}" for look in seen.columns if look.problem]
-    advice = [] if all(look.role_given for look in seen.columns) else ["guesses are advice and change nothing"]
+    told = (
+        "guesses are advice and change nothing; write the decisions with --write-roles F.toml, apply them with --roles"
+    )
+    advice = [] if all(look.role_given for look in seen.columns) else [told]
     output.notes([*notes, *seen.notes, *problems, *advice])
 
 

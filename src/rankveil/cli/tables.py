@@ -243,6 +243,17 @@ def declared_schema(reading: Reading) -> Schema:
     return Schema(kinds=kinds, levels=levels, roles=roles, missing=missing, hierarchies=_read_hierarchies(hierarchies))
 
 
+def hierarchies_seen_from(path: str, reading: Reading) -> dict[str, str]:
+    """The files of the declared hierarchies, as a file of roles at `path` names them."""
+    named = {**(_from_toml(reading.roles).hierarchies if reading.roles else {})}
+    named |= words.pairs(reading.hierarchy, option="--hierarchy")
+    folder = os.path.dirname(os.path.abspath(path))
+    return {
+        name: given if os.path.isabs(given) else os.path.relpath(os.path.abspath(given), folder)
+        for name, given in named.items()
+    }
+
+
 def _read_hierarchies(paths: Mapping[str, str]) -> dict[str, Hierarchy]:
     from rankveil.hierarchy import Hierarchy
 
