@@ -149,7 +149,7 @@ for _topic, _listed in _WORDS.items():
         _TOPICS.setdefault(_word, set()).update({_topic} - {""})
 
 _SHORTEST_PIECE, _SHORTEST_BEGINNING, _SHORTEST_END = 3, 5, 6
-"""Letters at least: of a piece of a word whose pieces are all known, and of a known beginning or end of a longer word."""
+"""Letters at least: of a piece of a word whose pieces are all known, of a known beginning or end of a longer word."""
 _SHORT_ENDS = ("name", "code", "cod", "size", "type", "date", "wage", "naam", "nummer")
 """Shorter words that nevertheless tell what a longer word is when it ends with them."""
 _ID_ENDING = re.compile(r"[a-z](ID|Id)$|^[A-Z]{2,}ID$|(?i:[a-z]_?uuid)$")
