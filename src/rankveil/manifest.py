@@ -198,6 +198,7 @@ def describe(
         ],
         "records": {"in": len(table), "out": out, "left_out": len(table) - out},
         "disclosive_parameters": _disclosive(plan, applied),
+        **({"warnings": warned} if (warned := cautions(plan, applied)) else {}),
         "for_users": _for_users(table, plan, applied),
         "measures": dict(published or {}),
         "measured_columns": list(measured),
@@ -326,6 +327,16 @@ def _leaves_standing(later: Step, name: str, survives: str) -> bool:
         # what looks at the values that it gets and at nothing else cannot weaken what holds of them
         return "original" not in entry.needs or (bool(entry.from_data) and not entry.taken(later.bound(name)))
     return survives == "value-wise" and entry.post and entry.id != "reverse_map"
+
+
+def cautions(plan: Plan, applied: Account) -> list[str]:
+    """What is known to undo a step with its parameters."""
+    told = []
+    for step, columns in zip(plan.steps, applied.columns, strict=True):
+        if step.entry.caution is not None:
+            bound = {name: step.bound(name) for name in columns}
+            told += [f"{step.method}: {sentence}" for sentence in step.entry.caution(bound)]
+    return told
 
 
 def _disclosive(plan: Plan, applied: Account) -> list[str]:

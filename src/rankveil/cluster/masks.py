@@ -53,6 +53,8 @@ class MaskedParts:
     """A release in parts that lies beside its place, and what is to be told of it."""
 
     whole: Whole
+    plan: Plan
+    """The plan with what goes by the table."""
     account: Account
     seed: Seed
     fingerprint: str
@@ -216,6 +218,7 @@ def _masked(
     work.plan([("look_at", 2.0, 1), ("attempt", 3.0, 4), ("fingerprint_of", 2.0, 1)])
     labels = _labels(plan, source, schema)
     parts = looked_at(work, source, schema=schema, bounds=tuple(bounds), scratch=work.scratch, labels=labels)
+    plan = masking.settled(plan, parts.whole)
     job = Job(parts, plan, seed, replicate, folder, work.scratch)
     starts = [Part(number, start) for number, start in enumerate(bounds[:-1])]
     made = together(work, partial(mask_part, job), starts, scratch=work.scratch, block=block)
@@ -238,6 +241,7 @@ def _masked(
     said = dict.fromkeys(note for part in made for note in part.notes)
     return MaskedParts(
         parts.whole,
+        plan,
         account,
         seed,
         put_together(columns),

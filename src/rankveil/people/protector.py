@@ -12,7 +12,8 @@ from rankveil import auditing, files, masking
 from rankveil.catalogue import get_measure
 from rankveil.errors import FileError, ParameterError, listing
 from rankveil.files import registry
-from rankveil.manifest import Manifest, Secret, describe, fingerprint
+from rankveil.manifest import Manifest, Secret, cautions, describe, fingerprint
+from rankveil.people.foreseeing import foreseen
 from rankveil.plans import Plan, Step, make_step
 from rankveil.schema import Schema, listed
 from rankveil.seeds import SAFE_BITS, Seed
@@ -103,6 +104,7 @@ def mask(
         _check_output(output, data if by_path else None)
     plan = plan.in_random_order() if shuffled else plan
     table = Table.of(auditing.loaded(data, schema=schema, decimal=decimal), schema=schema, decimal=decimal)
+    plan = masking.settled(plan, table)
     secret_seed = Seed.of(seed)
     applied = masking.apply(table, plan, seed=secret_seed, replicate=replicate)
     out, notes = table.replaced(
@@ -207,7 +209,7 @@ def masked_in_parts(
             )
         release = _release(
             made.whole,
-            plan,
+            made.plan,
             made.account,
             made.folder.target,
             secret,
@@ -236,7 +238,9 @@ def _release(
         notes += [f"{name} is not published: {why}" for name, why in published.not_applicable.items()]
     known = (*account.masked, *account.dropped, account.weight)
     passed = tuple(name for name in table.names if name not in known)
-    notes += [*account.notes, *_warnings(table, passed, plan, account)]
+    notes += [*account.notes, *(f"warning: {each}" for each in cautions(plan, account))]
+    notes += _warnings(table, passed, plan, account)
+    notes += foreseen(plan, account)
     changed = account.changed
     if changed and not any(changed.values()) and any(step.method != "identity" for step in plan.steps):
         notes.append("warning: no cell changed; the release is the original as far as the masked columns go")
