@@ -22,6 +22,7 @@ REFERENCE = Path(__file__).resolve().parents[2] / "shared" / "data"
 # `scripts/test` draws a few examples, the same every time; `scripts/test --full` many, always new ones
 settings.register_profile("few", max_examples=25, derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("full", max_examples=1000, deadline=None, print_blob=True)
+settings.load_profile("few")  # for pytest alone too: the first example may have to wait for a compiler
 
 
 TRIED = pytest.StashKey[Counter[str]]()

@@ -43,6 +43,7 @@ _ALONE = {
     "serve": "One line when the workbench can be used; the verb goes on until it is stopped.",
     "manifest": "A file, to be published with the release.",
     "secret": "A file, to be kept.",
+    "register": "A file beside the secrets, `rankveil-register.json`: which releases there are of which table.",
 }
 """Documents that no verb of the above writes, or that have more to be said."""
 

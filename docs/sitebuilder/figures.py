@@ -12,12 +12,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import rankveil as rv
+from rankveil.intruder.finding import find_people
 from rankveil.linkage import Linker
 from rankveil.people.chance import by_chance
 from rankveil.ranks import average_ranks
 from rankveil.report.chart import Chart, Line, Points
 from rankveil.report.figures import permutation_level
 from rankveil.seeds import Seed
+from rankveil.table import Table
 from sitebuilder import chance
 from sitebuilder.reference import grid
 
@@ -157,6 +159,39 @@ def dependent() -> Chart:
     )
 
 
+def calibration() -> Chart:
+    """How often bets are right that the intruder believes with some probability."""
+    people = rv.datasets.demo().select(["AGE", "HOURS", "INCOME", "TAX", "SAVINGS"])
+    plans: dict[str, dict[str, Any]] = {
+        "additive_noise, alpha = 0.1": {"method": "additive_noise", "alpha": 0.1},
+        "correlated_noise, gamma = 0.02": {"method": "correlated_noise", "gamma": 0.02},
+    }
+    series = []
+    for name, plan in plans.items():
+        release = rv.mask(people, **plan, seed=1)
+        found = find_people(
+            Table(people),
+            Table(release.data),
+            manifest=release.manifest.content,
+            truth=np.arange(len(people), dtype=np.int64),
+            without=("structure", "low_bits"),
+        )
+        assert found.right is not None
+        order = np.argsort(found.probability)
+        tenths = [part for part in np.array_split(order, 10) if part.size]
+        believed = [float(found.probability[part].mean()) for part in tenths]
+        right = [float(found.right[part].mean()) for part in tenths]
+        series.append(Points(name, believed, right, marked=[True] * len(tenths)))
+    return Chart(
+        "Bets are right about as often as the intruder believes",
+        "Probability that he gives to his bet, mean of a tenth of the people",
+        "Share of these bets that are right",
+        [*series, Line("as often as believed", [0.0, 1.0], [0.0, 1.0], guide=True)],
+        note=f"One release of {len(people)} made-up people for each plan, five columns of numbers.",
+        kind="calibration",
+    )
+
+
 def agreement() -> str:
     """How far each formula is from the exact probability, at the worst distance."""
     rows = []
@@ -189,6 +224,7 @@ FIGURES: dict[str, Callable[[], Chart]] = {
     "null-twenty": running_example,
     "null-hundred": hundred,
     "null-dependent": dependent,
+    "calibration": calibration,
 }
 
 

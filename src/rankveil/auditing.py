@@ -17,7 +17,7 @@ from rankveil.cluster.places import Parts, place_for, several
 from rankveil.errors import FileError, NotApplicableError, ParameterError
 from rankveil.execute import in_threads, one_core_algebra
 from rankveil.intruder.finding import Finding, find_people
-from rankveil.manifest import content_of
+from rankveil.manifest import content_of, other_table
 from rankveil.measuring import Measuring, Settings
 from rankveil.moments import of_replicates
 from rankveil.pairing import pair_tables, released_table, true_links
@@ -343,7 +343,8 @@ def audit(
         both = pair_tables(original, masked, **matching)
         intruder = cache(partial(_found, original, masked, manifest, **matching))
         alone = measure_pair(both, names=measures, gates=fail_if, progress=progress, intruder=intruder, **asked)
-        alone.notes += said
+        other = other_table(manifest, released_table(masked, schema=matching.get("schema")))
+        alone.notes += [*said, *([] if other is None else [other])]
         return alone
     if not masked:
         raise ParameterError("there is no masked table to measure")

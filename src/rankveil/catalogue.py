@@ -11,7 +11,7 @@ import inspect
 import math
 import pkgutil
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
@@ -130,9 +130,10 @@ class Outcome:
 
 Correction = Callable[..., tuple[Array, Array]]
 ShareCorrection = Callable[..., dict[str, float]]
-Guarantee = Callable[[Mapping[str, Mapping[str, Any]], Mapping[str, Mapping[str, int]]], list[str]]
+Guarantee = Callable[[Mapping[str, Mapping[str, Any]], Mapping[str, Mapping[str, int]], Sequence[str]], list[str]]
 Caution = Callable[[Mapping[str, Mapping[str, Any]]], list[str]]
 Intruder = Callable[..., Statement]
+OwnScale = Callable[..., float | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +158,8 @@ class Method(Entry[Callable[..., Any]]):
     """Whether it makes labels of numbers, or other labels than there were."""
     leaves_out: bool = False
     """Whether records are left out."""
+    keyed: bool = False
+    """Whether all that it draws of a column is a key, which may be the protector's own: the same in every release."""
     by_parts: bool = False
     """Whether it can work on some of the rows at a time: what concerns all of them it asks `rows`."""
     strength: str | None = None
@@ -182,6 +185,8 @@ class Method(Entry[Callable[..., Any]]):
     """What a user of the release can do with the parameters."""
     reproducible_with: str | None = None
     """The parameter that makes a method with randomness of its own repeat itself from the seed."""
+    seed_tells: str = ""
+    """What who has the secret seed can do with the release; nothing where the draws say nothing of the original."""
     survives: Literal["data-free", "value-wise", "nothing"] = "nothing"
     """Which later steps leave its guarantee standing: those that do not look at the original again, those that map
     equal values to equal values, or none."""
@@ -195,6 +200,8 @@ class Method(Entry[Callable[..., Any]]):
     """What the protector and the readers of the manifest are warned of: see `cautions`."""
     intruder: Intruder | None = None
     """What the step tells somebody who knows the original: see `tells_intruder`."""
+    own_scale: OwnScale | None = None
+    """The scale of its noise, where the grid of the release must not come from the data: see `scales`."""
 
     @property
     def accepts(self) -> frozenset[str]:
@@ -205,6 +212,12 @@ class Method(Entry[Callable[..., Any]]):
     def random(self) -> bool:
         """Whether it draws: it does when its function takes `rng`."""
         return "rng" in self.accepts
+
+    @property
+    def computes(self) -> bool:
+        """Whether it draws numbers that the original need not have, which are released on a grid."""
+        drawn = self.random and self.marginals == "changed" and self.works_on in ("column", "columns")
+        return drawn and "numeric" in self.kinds and not self.relabels
 
     def __call__(
         self,
@@ -241,7 +254,11 @@ class Method(Entry[Callable[..., Any]]):
         return self.function(*data, **{name: value for name, value in keywords.items() if name not in self.needs})
 
     def guarantees(self, function: Guarantee) -> Guarantee:
-        """Decorate `(parameters by column, counts by column) -> sentences`: what the step guarantees."""
+        """Decorate `(parameters by column, counts by column, names) -> sentences`: what the step guarantees.
+
+        Parameters and counts are those of all columns of the step; the names are the columns of which it is still true
+        in the release.
+        """
         object.__setattr__(self, "guarantee", function)
         return function
 
@@ -258,10 +275,31 @@ class Method(Entry[Callable[..., Any]]):
         object.__setattr__(self, "intruder", function)
         return function
 
+    def scales(self, function: OwnScale) -> OwnScale:
+        """Decorate `(parameters, *, attributes, temporal) -> scale`: that of its noise, without a look at the data.
+
+        The grid of the release is made of it. 0 stands for numbers that are released as they were drawn, None for the
+        grid that the original gives.
+        """
+        object.__setattr__(self, "own_scale", function)
+        return function
+
     def corrects(self, function: Correction) -> Correction:
-        """Decorate `(mean, covariance, per_column_parameters) -> (mean, covariance)` of the original."""
+        """Decorate `(mean, covariance, per_column_parameters) -> (mean, covariance)` of the original.
+
+        With `attributes` among its keywords it gets the number of columns of the step, released or not. A variance may
+        come out below 0.
+        """
         object.__setattr__(self, "correction", function)
         return function
+
+    def corrected(
+        self, mean: Array, covariance: Array, given: Sequence[Mapping[str, Any]], *, attributes: int
+    ) -> tuple[Array, Array]:
+        """The moments before the step; `attributes` columns had it, of which some may have been dropped since."""
+        assert self.correction is not None
+        wanted = "attributes" in inspect.signature(self.correction).parameters
+        return self.correction(mean, covariance, given, **({"attributes": attributes} if wanted else {}))
 
     def corrects_shares(self, function: ShareCorrection) -> ShareCorrection:
         """Decorate `(shares by label, parameters, counts) -> shares by label` of the original column."""

@@ -125,15 +125,6 @@ class Cells:
         made = label_text(self.cells)
         return pc.if_else(pa.array(self.missing), pa.scalar(None, pa.string()), made) if self.missing.any() else made
 
-    def content(self) -> tuple[bytes, bytes]:
-        """The present cells as bytes: lengths and text, or nothing and numbers."""
-        if is_number(self.cells.type) and not pa.types.is_decimal(self.cells.type):
-            return b"", self.present.to_numpy(zero_copy_only=False).tobytes()
-        texts = (self.present if self.is_text else _as_text(self.present)).cast(pa.large_string())
-        ends = np.frombuffer(texts.buffers()[1], dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
-        data = texts.buffers()[2]
-        return np.diff(ends).tobytes(), b"" if data is None else data.to_pybytes()[int(ends[0]) : int(ends[-1])]
-
     def taken(self, order: NDArray[np.intp]) -> Cells:
         """The same column with its rows in another order."""
         return replace(self, cells=self.cells.take(pa.array(order)), missing=self.missing[order])
@@ -189,7 +180,7 @@ class Cells:
         return replace(self, kind=other.kind, temporal=layout.kind, layout=layout, why="")
 
     def _parsed(self) -> Array:
-        texts = _with_point(self.present, self.decimal)
+        texts = with_point(self.present, self.decimal)
         good = pc.or_(pc.match_substring_regex(texts, _NUMBER), pc.match_substring_regex(texts, _INFINITY))
         if not pc.all(good, min_count=0).as_py():
             self._refuse_text(~good.to_numpy(zero_copy_only=False))
@@ -326,7 +317,7 @@ def label_text(cells: pa.Array) -> pa.Array:
         there = values[~np.isnan(values)]
         if np.all(there == np.rint(there)) and np.all(np.abs(there) < EXACT):
             cells = pa.array(np.where(np.isnan(values), 0, values).astype(np.int64), mask=np.isnan(values))
-    text = _as_text(cells)
+    text = as_text(cells)
     if pc.all(pc.match_substring_regex(text, _WHOLE), min_count=0).as_py():
         text = pc.replace_substring_regex(text, r"[.,]0*$", "")
     return text
@@ -405,12 +396,12 @@ def _looks_numeric(cells: Cells) -> tuple[bool, str]:
 
 
 def _share_of_numbers(cells: Cells) -> float:
-    texts = _with_point(cells.present, cells.decimal)
+    texts = with_point(cells.present, cells.decimal)
     good = pc.or_(pc.match_substring_regex(texts, _NUMBER), pc.match_substring_regex(texts, _INFINITY))
     return float(pc.mean(good.cast(pa.float64())).as_py() or 0.0)
 
 
-def _with_point(texts: pa.Array, decimal: str) -> pa.Array:
+def with_point(texts: pa.Array, decimal: str) -> pa.Array:
     """Numbers with a decimal point; where the mark is another, a cell with a point (19.297 for 19297) is no number."""
     if decimal == ".":
         return texts
@@ -424,7 +415,8 @@ def _checked_levels(name: str, levels: Sequence[str]) -> tuple[str, ...]:
     return words
 
 
-def _as_text(array: pa.Array) -> pa.Array:
+def as_text(array: pa.Array) -> pa.Array:
+    """Values as Arrow writes them, or Python where it does not."""
     try:
         return array.cast(pa.string())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):

@@ -256,13 +256,13 @@ def _log_density(y: Array, x: Array, scale: Array, term: NoiseTerm) -> Array:
         unit = np.where(flat, 1.0, scale)
         z = (y - x) / unit
         if law == "normal":
-            density = -z * z / 2 - np.log(unit)
+            density = -z * z / 2 - np.log(unit) - np.log(2 * np.pi) / 2
         elif law == "laplace":
-            density = -np.abs(z) - np.log(unit)
-        else:
-            density = np.where(np.abs(z) <= 1 + 1e-9, -np.log(unit), -np.inf)
+            density = -np.abs(z) - np.log(2 * unit)
+        else:  # rounding may move a value past the end, by half a step
+            density = np.where(np.abs(z) <= 1 + 1e-9 + half / unit, -np.log(2 * unit), -np.inf)
         if half > 0:
-            coarse = half > unit / 20
+            coarse = half > unit * (1e-6 if law == "uniform" else 0.05)
             if np.any(coarse):
                 cell = _log_between(law, (y - half - x) / unit, (y + half - x) / unit)
                 density = np.where(coarse, cell - np.log(2 * half), density)
@@ -270,7 +270,8 @@ def _log_density(y: Array, x: Array, scale: Array, term: NoiseTerm) -> Array:
             width = np.log(2 * half) if half > 0 else 0.0
             density = np.where(y <= low, _log_below(law, (low + half - x) / unit) - width, density)
             density = np.where(y >= high, _log_below(law, (x + half - high) / unit) - width, density)
-        return np.where(flat, np.where(np.abs(y - x) <= half * (1 + 1e-9), 0.0, -np.inf), density)
+        sure = -np.log(2 * half) if half > 0 else 0.0
+        return np.where(flat, np.where(np.abs(y - x) <= half * (1 + 1e-9), sure, -np.inf), density)
 
 
 def _log_below(law: str, z: Array) -> Array:
@@ -399,8 +400,8 @@ class SignedTerm:
     rough: bool = True
 
     @classmethod
-    def of(cls, x: Array, y: Array, scale: Array) -> SignedTerm:
-        """From the values as they are released.
+    def of(cls, x: Array, y: Array, scale: Array, *, grid: Array) -> SignedTerm:
+        """From the values as they are released, rounded to multiples of `grid`.
 
         For one column x (1 + sign |e|) is x + s x N, N standard normal: the mean has variance s^2 mean(x^2) / n, and
         the variance V, to which scaling back refers, one of mean(4 d^2 a^2 + 2 a^4) / n, d = x - mean, a = s x.
@@ -415,7 +416,8 @@ class SignedTerm:
         with np.errstate(over="ignore", invalid="ignore"):
             ratio = np.sqrt((4 * apart**2 * added**2 + 2 * added**4).mean(axis=0) / n) / (2 * noisy)
         shift = np.maximum(scale * np.sqrt(square / n), 1e-12 * np.sqrt(square) + 1e-300)
-        return cls(x, restored, scale, np.hypot(shift, ratio * (restored - mean)))
+        rounding = grid / np.sqrt(12) / np.where(factor > 0, factor, 1.0)
+        return cls(x, restored, scale, np.hypot(np.hypot(shift, rounding), ratio * (restored - mean)))
 
     @property
     def values(self) -> tuple[Array, Array]:
@@ -451,15 +453,19 @@ class TurnedTerm:
     A row of a random rotation is uniform on the sphere: with a group of k records whose deviations D have rank r, and
     s = (y - mean)' (D'D)^-1 (y - mean) k / (k - 1), the density of y is proportional to (1 - s)^((k - 1 - r) / 2 - 1)
     inside the ellipsoid s <= 1; it lies on its surface where r = k - 1, and always in the space of the deviations.
+    All that holds up to rounding, whose standard deviation is the unit of each column here.
     """
 
     group: Rows
     x: Array
     y: Array
+    grid: Array
+    """Released numbers are multiples of it, column by column; 0 for those as they were computed."""
     bounded: bool = False
     rough: bool = True
     _means: Array = field(init=False)
     _spread: Array = field(init=False)
+    _unit: Array = field(init=False)
 
     def __post_init__(self) -> None:
         sizes = np.maximum(np.bincount(self.group), 1)
@@ -467,7 +473,9 @@ class TurnedTerm:
         apart = self.x - means[self.group]
         spread = np.sqrt((apart * apart).mean(axis=0))
         object.__setattr__(self, "_means", means)
-        object.__setattr__(self, "_spread", np.where(spread > 0, spread, np.abs(self.x).max(axis=0) * 1e-9 + 1e-300))
+        spread = np.where(spread > 0, spread, np.abs(self.x).max(axis=0) * 1e-9 + 1e-300)
+        object.__setattr__(self, "_spread", spread)
+        object.__setattr__(self, "_unit", np.hypot(_EXACT * spread, self.grid / np.sqrt(12)))
 
     @property
     def values(self) -> tuple[Array, Array]:
@@ -494,28 +502,31 @@ class TurnedTerm:
     def _of_group(self, own: Array, y: Array) -> Array:
         from scipy.special import gammaln
 
-        k, m = own.shape
+        k = len(own)
         centre = own.mean(axis=0)
-        apart = (own - centre) / self._spread
+        apart = (own - centre) / self._unit
         _, size, axes = np.linalg.svd(apart, full_matrices=False)
-        kept = size > _EXACT * max(float(size.max(initial=0.0)), 1.0)
+        kept = size > np.maximum(_EXACT * float(size.max(initial=0.0)), 1.0)  # the others are not told from rounding
         kept[k - 1 :] = False
         size, axes = size[kept], axes[kept]
         rank = size.size
-        deviation = (y - centre) / self._spread
+        deviation = (y - centre) / self._unit
         along = deviation @ axes.T
         off = deviation - along @ axes
-        made: Array = -np.minimum(np.sum((off / _EXACT) ** 2, axis=1) / 2, 100.0) - (m - rank) * np.log(_EXACT)
+        made: Array = -np.minimum(np.sum(off * off, axis=1) / 2, 100.0)
         square = np.sum((along / size) ** 2, axis=1) * k / max(k - 1, 1)
+        # what rounding by one unit in every direction does to it
+        blur = np.sqrt(4 * np.sum(along**2 / size**4, axis=1) + 2 * np.sum(size**-4.0)) * k / max(k - 1, 1)
+        blur = np.hypot(blur, _EXACT)
         made -= np.log(size).sum()
         if rank == k - 1:
-            made -= np.minimum(((square - 1) / _EXACT) ** 2 / 2, 100.0) + np.log(_EXACT)
+            made -= np.minimum(((square - 1) / blur) ** 2 / 2, 100.0) + np.log(blur)
             return made
         free = k - 1 - rank
         made += gammaln((k - 1) / 2) - gammaln(free / 2) - rank / 2 * np.log(np.pi * (k - 1) / k)
-        inside = np.maximum(1 - square, 1e-12)
+        inside = np.maximum(1 - square, blur)
         made += (free / 2 - 1) * np.log(inside)
-        made -= np.where(square > 1 + _EXACT, 100.0, 0.0)
+        made -= np.minimum((np.maximum(square - 1, 0.0) / blur) ** 2 / 2, 100.0)
         return made
 
 

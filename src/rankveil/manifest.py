@@ -13,16 +13,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankveil import digests
 from rankveil._version import __version__
+from rankveil.catalogue import get_method
 from rankveil.columns import Cells
 from rankveil.errors import FileError, ParameterError
 from rankveil.masking import Account
+from rankveil.masking.guarantees import guarantees, said_of_others
 from rankveil.plans import Plan, Step, plain_json
 from rankveil.seeds import Seed
 from rankveil.table import Table
 
 MANIFEST_SCHEMA = "rankveil/manifest/1"
-SECRET_SCHEMA = "rankveil/secret/1"
+_MAPPINGS = ("kept", "reordered", "none")
+"""How the records of a release correspond to those of the original."""
+SECRET_SCHEMA = "rankveil/secret/2"
+_OLD_SECRET = "rankveil/secret/1"
+"""Of releases whose draws came from the seed itself, with a fingerprint that told formats apart."""
+
+OTHER_TABLE = "the release is not the table that its manifest describes: its content has another digest"
+"""What is said of a release that was changed after its manifest was written."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +48,14 @@ class Manifest:
     @classmethod
     def from_json(cls, text: str) -> Manifest:
         """A manifest read back."""
-        return cls(_parsed(text, MANIFEST_SCHEMA, "manifest"))
+        return cls(_with_mapping(_parsed(text, MANIFEST_SCHEMA, "manifest")))
 
     def __getitem__(self, name: str) -> Any:
         return self.content[name]
+
+    def with_digest(self, digest: str) -> Manifest:
+        """The same of a release whose content has this digest."""
+        return Manifest({**self.content, "digest": digest})
 
     def permutes(self, names: Iterable[str]) -> bool:
         """Whether these columns have all their original values, whatever was done to the others of the release."""
@@ -49,6 +63,8 @@ class Manifest:
             return True
         wanted, changed = set(names), set[str]()
         try:
+            if self.content["records"]["left_out"]:
+                return False
             told = {column["name"]: column["role"] for column in self.content["columns"]}
             for step in self.content["steps"]:
                 columns = wanted if step["facts"]["works_on"] == "records" else set(step["columns"])
@@ -68,11 +84,19 @@ class Manifest:
 
 @dataclass(frozen=True, eq=False)
 class Secret:
-    """What the protector keeps: the seed, a fingerprint of the original, and the mapping when rows were reordered."""
+    """What the protector keeps: the seed, a fingerprint of the original, and the mapping when rows were reordered.
+
+    With the original, the plan of the manifest, the seed and the replicate the release can be made again by the same
+    version, and with the key of the pseudonyms where they had one of their own, which lies in no secret.
+    """
 
     seed: Seed
-    fingerprint: str
+    fingerprint: str | None
+    """None in the secrets of older versions, whose fingerprint was another one."""
     order: NDArray[np.intp] | None = field(default=None)
+    replicate: int = 0
+    own_key: bool = False
+    """Whether the pseudonyms had a key of their own."""
 
     def to_json(self) -> str:
         """For the secret file, and nothing else."""
@@ -82,6 +106,8 @@ class Secret:
                 "schema": SECRET_SCHEMA,
                 "seed": self.seed.reveal(),
                 "original_fingerprint": self.fingerprint,
+                "replicate": self.replicate,
+                "pseudonyms": "a key of their own" if self.own_key else "from the seed",
                 "mapping": mapping,
             }
         )
@@ -89,7 +115,7 @@ class Secret:
     @classmethod
     def from_json(cls, text: str) -> Secret:
         """A secret read back; its errors never quote it."""
-        plain = _parsed(text, SECRET_SCHEMA, "secret")
+        plain = _parsed(text, SECRET_SCHEMA, "secret", older=(_OLD_SECRET,))
         try:
             mapping = plain.get("mapping")
             if not isinstance(mapping, list | None):
@@ -100,12 +126,38 @@ class Secret:
                 raise ValueError
             if not isinstance(plain["seed"], str):  # a seed of null would draw a fresh one
                 raise ValueError
-            return cls(Seed.of(plain["seed"]), str(plain["original_fingerprint"]), order)
+            seed, told = Seed.of(plain["seed"]), str(plain["original_fingerprint"])
+            if plain["schema"] == _OLD_SECRET:
+                return cls(seed, None, order)
+            replicate = plain["replicate"]
+            if not isinstance(replicate, int) or isinstance(replicate, bool) or replicate < 0:
+                raise ValueError
+            return cls(seed, told, order, replicate, plain["pseudonyms"] != "from the seed")
         except (KeyError, TypeError, ValueError, OverflowError):
             raise FileError("the secret file is damaged: seed, fingerprint or mapping cannot be read") from None
 
+    def is_of(self, original: Table) -> bool | None:
+        """Whether this is the original that was masked; None where an old secret does not tell."""
+        return None if self.fingerprint is None else fingerprint(original) == self.fingerprint
+
     def __repr__(self) -> str:
         return "Secret(hidden)"
+
+
+def said_of_secret(manifest: Manifest, secret: Secret) -> str:
+    """What the secret of this release would tell others: with which words to keep it."""
+    told = ["it is known which record is whose"] if secret.order is not None else []
+    for step in manifest["steps"]:
+        entry = get_method(step["method"])
+        given = [{**step["parameters"], **own} for own in ({}, *step.get("per_column", {}).values())]
+        repeats = entry.reproducible_with is None or any(each.get(entry.reproducible_with) for each in given)
+        if entry.seed_tells and repeats:
+            told.append(f"{entry.seed_tells} ({entry.id})")
+    if told:
+        return f"with it {'; '.join(dict.fromkeys(told))}"
+    return (
+        "it undoes nothing of this masking, but has a fingerprint by which a guess of the whole original is confirmed"
+    )
 
 
 def content_of(manifest: Any, *, records: int) -> Mapping[str, Any] | None:
@@ -121,15 +173,36 @@ def content_of(manifest: Any, *, records: int) -> Mapping[str, Any] | None:
             "the manifest is that of another release, of another number of records; name the right one with "
             "--manifest, or leave it out with --no-manifest"
         )
+    return _with_mapping(content)
+
+
+def _with_mapping(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a manifest says, unless it says of the mapping what none can say."""
+    if content.get("mapping", "kept") not in _MAPPINGS:
+        raise FileError(
+            f"the manifest is damaged: its mapping must be {' or '.join(_MAPPINGS)}, not {content['mapping']!r}"
+        )
     return content
 
 
-def _parsed(text: str, schema: str, what: str) -> dict[str, Any]:
+def other_table(manifest: Any, table: Table) -> str | None:
+    """A note where a table is not the one that a manifest describes; None where it is, or the manifest tells no digest.
+
+    The order of its rows and the format of its file make no difference.
+    """
+    content = manifest.content if isinstance(manifest, Manifest) else manifest
+    told = content.get("digest") if isinstance(content, Mapping) else None
+    if not digests.is_comparable(told) or digests.digest_of(table) == told:
+        return None
+    return OTHER_TABLE
+
+
+def _parsed(text: str, schema: str, what: str, *, older: Sequence[str] = ()) -> dict[str, Any]:
     try:
         plain = plain_json(text)
     except ValueError:
         raise FileError(f"this is not a {what}: it is not JSON") from None
-    if not isinstance(plain, dict) or plain.get("schema") != schema:
+    if not isinstance(plain, dict) or plain.get("schema") not in (schema, *older):
         raise FileError(f"this is not a {what}: its schema is not {schema}")
     return plain
 
@@ -149,13 +222,12 @@ def put_together(columns: Iterable[bytes]) -> str:
 
 
 def column_fingerprint(name: str, parts: Callable[[], Iterable[Cells]]) -> bytes:
-    """A hash of a column, the same however it is cut; its parts are looked at three times."""
+    """A hash of a column, the same however it is cut and in whatever format it lies; its parts are looked at twice."""
     missing = np.concatenate([np.zeros(0, dtype=bool), *(cells.missing for cells in parts())])
-    digest = hashlib.sha256(f"{len(name)}:{name}:{missing.size}:".encode())
+    digest = hashlib.sha256(f"rankveil/fingerprint/2:{len(name)}:{name}:{missing.size}:".encode())
     digest.update(np.packbits(missing).tobytes())
-    for which in (0, 1):
-        for cells in parts():
-            digest.update(cells.content()[which])
+    for cells in parts():
+        digest.update(digests.codes_of(cells.present, decimal=cells.decimal).astype("<u8").tobytes())
     return digest.digest()
 
 
@@ -164,10 +236,11 @@ def describe(
     plan: Plan,
     applied: Account,
     *,
+    digest: str,
     published: Mapping[str, Any] | None = None,
     measured: Sequence[str] = (),
 ) -> Manifest:
-    """The manifest of a release."""
+    """The manifest of a release whose content has this digest."""
     mapping = _mapping(plan)
     out = applied.released
     content = {
@@ -181,8 +254,8 @@ def describe(
             )
         ],
         "mapping": mapping,
-        "marginals": _marginals(plan, applied),
-        "guarantees": _guarantees(table, plan, applied),
+        "marginals": _marginals(table, plan, applied),
+        "guarantees": guarantees(table, plan, applied),
         "columns": [
             {
                 "name": column.name,
@@ -193,10 +266,12 @@ def describe(
                 "dropped": column.name in applied.dropped,
                 "missing": column.missing,
                 **_of_categories(table, column.name, applied),
+                **_of_grid(column.name, applied),
             }
             for column in table.columns.values()
         ],
         "records": {"in": len(table), "out": out, "left_out": len(table) - out},
+        "digest": digest,
         "disclosive_parameters": _disclosive(plan, applied),
         **({"warnings": warned} if (warned := cautions(plan, applied)) else {}),
         "for_users": _for_users(table, plan, applied),
@@ -216,6 +291,11 @@ def _of_categories(table: Table, name: str, applied: Account) -> dict[str, Any]:
         if gone != table.columns[name].missing:
             told["missing_in_release"] = gone
     return told
+
+
+def _of_grid(name: str, applied: Account) -> dict[str, Any]:
+    """The grid on which a column's numbers are released, where they were computed from draws."""
+    return {"grid": applied.grids[name].step} if name in applied.grids else {}
 
 
 def _step(step: Step, columns: tuple[str, ...], counts: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
@@ -263,8 +343,10 @@ def _mapping(plan: Plan) -> str:
     return "none" if "none" in facts else "reordered" if "reordered" in facts else "kept"
 
 
-def _marginals(plan: Plan, applied: Account) -> str:
+def _marginals(table: Table, plan: Plan, applied: Account) -> str:
     """Kept when, in every column, the last step that could change them restores or keeps them."""
+    if applied.released < len(table):
+        return "changed"  # the values of those who were left out are lost
     changed: set[str] = set()
     for step, columns, of_groups in zip(plan.steps, applied.columns, applied.of_groups, strict=True):
         if step.method == "reverse_map":
@@ -274,59 +356,6 @@ def _marginals(plan: Plan, applied: Account) -> str:
         else:  # values of groups that have different numbers of records
             changed |= of_groups
     return "changed" if changed else "kept"
-
-
-def _guarantees(table: Table, plan: Plan, applied: Account) -> list[str]:
-    """What the steps guarantee of the columns on which no other step has made it void."""
-    told = []
-    for number, step in enumerate(plan.steps):
-        if step.entry.guarantee is None:
-            continue
-        gaps = any(table.columns[name].missing for name in applied.columns[number])
-        if step.entry.works_on == "columns" and applied.apart(number):
-            continue  # columns of groups and of records were masked apart from each other
-        if gaps and step.entry.works_on == "columns" and not step.entry.changes_missing:
-            continue  # a missing cell stood at its column's mean, which every record changes, and it shows in its group
-        columns = [name for name in applied.columns[number] if _stands(plan, applied, number, name)]
-        whole = len(columns) == len(applied.columns[number])
-        if columns and (whole or step.entry.works_on == "column"):
-            bound = {name: step.bound(name) for name in columns}
-            told += step.entry.guarantee(bound, applied.counts[number])
-    return told
-
-
-def _stands(plan: Plan, applied: Account, number: int, name: str) -> bool:
-    """Whether what a step guarantees of a column survives the other steps that work on it."""
-    survives = plan.steps[number].entry.survives
-    for k, other in enumerate(plan.steps):
-        if k > number and other.entry.leaves_out and survives == "value-wise":
-            return False  # who shared their values with a record may be left out
-        if k == number or name not in applied.columns[k] or other.entry.works_on in ("records", "names"):
-            continue
-        if k < number and not _may_come_first(other, name, survives):
-            return False
-        if k > number and not _leaves_standing(other, name, survives):
-            return False
-        if k > number and survives == "data-free" and other.entry.works_on == "columns":
-            together = {*applied.columns[k], *other.parameters.get("given", ())}
-            if not together <= set(applied.columns[number]):
-                return False  # it brings in columns that are not covered
-    return True
-
-
-def _may_come_first(earlier: Step, name: str, survives: str) -> bool:
-    """Whether what is guaranteed of the later step's input holds of the original too."""
-    if survives == "data-free":  # one record of the original must be one record of what the earlier step made
-        return bool(earlier.entry.facts(earlier.bound(name))["local"])
-    return survives == "value-wise"  # otherwise: the distance is to what the earlier step made, not to the original
-
-
-def _leaves_standing(later: Step, name: str, survives: str) -> bool:
-    entry = later.entry
-    if survives == "data-free":
-        # what looks at the values that it gets and at nothing else cannot weaken what holds of them
-        return "original" not in entry.needs or (bool(entry.from_data) and not entry.taken(later.bound(name)))
-    return survives == "value-wise" and entry.post and entry.id != "reverse_map"
 
 
 def cautions(plan: Plan, applied: Account) -> list[str]:
@@ -352,7 +381,11 @@ def _disclosive(plan: Plan, applied: Account) -> list[str]:
 
 
 def _for_users(table: Table, plan: Plan, applied: Account) -> list[str]:
-    told = [f"{step.method}: {step.entry.tells}" for step in plan.steps if step.entry.tells]
+    told = [
+        f"{step.method}: {step.entry.tells}{said_of_others(table, plan, applied, number)}"
+        for number, step in enumerate(plan.steps)
+        if step.entry.tells
+    ]
     for step, columns in zip(plan.steps, applied.columns, strict=True):
         filled = step.entry.works_on == "columns" and not step.entry.changes_missing
         seen = (*columns, *step.parameters.get("given", ())) if filled else ()
@@ -367,6 +400,12 @@ def _for_users(table: Table, plan: Plan, applied: Account) -> list[str]:
                 f"{step.method}: masked on one record of each group, so what is said of means, distributions and ranks "
                 f"holds of groups, not of all records: {', '.join(name for name in columns if name in of_groups)}"
             )
+    if applied.grids:
+        told.append(
+            "numbers that were computed from draws were rounded to multiples of their column's grid (columns[].grid; "
+            "dates and times: in days) after all steps: that adds about grid^2 / 12 to their variances, and what is "
+            f"said to be exact was exact before it: {', '.join(applied.grids)}"
+        )
     corrected = _corrected(table, plan, applied)
     if corrected:
         told.append(f"rv.correct(masked, manifest) computes the {corrected} corrected for the masking")

@@ -25,8 +25,8 @@ class Masker(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
     that the method cannot take pass through as they are. Missing cells stay missing. What leaves records or columns out
     is refused.
 
-    Without a `seed` every `transform` draws afresh. With one, two tables are masked with the same draws, which is good
-    for studies and not for releases. `rv.mask` gives the manifest and the notes as well.
+    Without a `seed` every `transform` draws afresh. With one, the same table is masked in the same way again, and any
+    other table with draws of its own. `rv.mask` gives the manifest and the notes as well.
 
     >>> import numpy as np
     >>> masker = Masker("rank_swap", p=25, seed=1)

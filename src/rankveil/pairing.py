@@ -51,6 +51,7 @@ def pair(
 
     `by` names a column of subdomains; `beside` is a pair of the same original with another masked table.
     """
+    mapping = checked_mapping(mapping)
     seed = Seed.of(seed)
     notes: list[str] = []
     if sum((key is not None, order is not None, not mapping)) > 1:
@@ -192,12 +193,21 @@ def released_table(masked: object, *, schema: Schema | None = None, decimal: str
     return Table.of(masked, schema=schema.only(there.names), decimal=decimal)
 
 
+def checked_mapping(mapping: object) -> bool:
+    """Whether the records correspond; a word like "none", which Python takes for true, is refused."""
+    if not isinstance(mapping, bool | np.bool_):
+        raise ParameterError(
+            f"mapping must be True or False, not {mapping!r}: False where no record belongs to another; where rows "
+            "were reordered, the secret tells which (secret=)"
+        )
+    return bool(mapping)
+
+
 def true_links(
     original: Table, masked: Table, *, key: str | None, mapping: bool, secret: Any, notes: list[str]
 ) -> tuple[NDArray[np.int64] | None, str]:
     """The original row of every released record (-1 for none), and how that is known; None where it is not."""
-    if not isinstance(mapping, bool):
-        raise ParameterError(f"mapping must be True or False, not {mapping!r}")
+    mapping = checked_mapping(mapping)
     if secret is not None and not hasattr(secret, "order"):
         raise PairError("secret must be the secret of a release, as in release.secret or Secret.from_json(text)")
     order = getattr(secret, "order", None)

@@ -95,11 +95,35 @@ class Seed:
         key = hmac.new(secret, b"rankveil/stream/1" + message, hashlib.sha256).digest()[:16]
         return Stream(int.from_bytes(key, "little"))
 
+    def derived(self, purpose: str, content: bytes) -> Seed:
+        """Another seed of 256 bits, which says nothing of this one: HMAC-SHA256 of some content for one purpose.
+
+        >>> Seed.of(7).derived("a", b"x").reveal() == Seed.of(7).derived("a", b"y").reveal()
+        False
+        """
+        secret = hashlib.sha256(self._secret).digest()
+        message = b"rankveil/seed/1\0" + purpose.encode() + b"\0" + content
+        return Seed(hmac.new(secret, message, hashlib.sha256).digest())
+
     def __repr__(self) -> str:
         return "Seed(hidden)"
 
     def __reduce__(self) -> Any:  # tasks on other processes need it; it travels, it is not shown
-        return (Seed, (self._secret,))
+        return (type(self), (self._secret,))
+
+
+class CommonSeed(Seed):
+    """A seed of comparisons and previews: whatever is masked gets the same draws. A release must never come from one.
+
+    >>> CommonSeed.of(7).derived("a", b"x").reveal()
+    '07'
+    """
+
+    __slots__ = ()
+
+    def derived(self, purpose: str, content: bytes) -> Seed:
+        """The seed itself."""
+        return self
 
 
 class Stream:

@@ -324,8 +324,9 @@ class Table:
                 said.setdefault(note, []).append(name)
         notes = [f"column{'s' if len(some) > 1 else ''} {listing(some, most=5)}: {note}" for note, some in said.items()]
         frame = frame.with_columns(*fresh) if fresh else frame
-        if order is not None and np.any(np.diff(order) < 0):
-            frame = frame.with_columns(*(in_no_order(frame.get_column(name)) for name in frame.columns))
+        # dictionaries of categories come in the order of the original's records
+        told = [name for name in frame.columns if order is not None or name in values]
+        frame = frame.with_columns(*(in_no_order(frame.get_column(name)) for name in told)) if told else frame
         if not isinstance(frame.to_native(), pa.Table):
             made = pruning.of_frame(frame)
             if unknown := [str(key) for key in getattr(self.native, "attrs", ())]:

@@ -89,8 +89,7 @@ def test_at_equal_utility_methods_are_ranked_by_risk(original: pa.Table) -> None
 def test_the_least_strength_with_which_few_people_are_found(original: pa.Table) -> None:
     made = rv.compare(original, ["mdav", "shuffle", "additive_noise"], at={"found": 0.3}, **FAST)
     by_id = {one.id: one for one in made.methods}
-    assert not by_id["additive_noise"].reached  # without a round the last bits of its numbers tell who is who
-    for name in ("mdav", "shuffle"):
+    for name in ("mdav", "shuffle", "additive_noise"):
         one = by_id[name]
         assert one.reached
         assert one.place is not None

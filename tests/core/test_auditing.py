@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -13,7 +14,8 @@ import pytest
 import rankveil as rv
 from rankveil.auditing import Gate
 from rankveil.catalogue import get_measure
-from rankveil.errors import NotApplicableError, PairError, ParameterError
+from rankveil.errors import FileError, NotApplicableError, PairError, ParameterError
+from rankveil.manifest import Manifest
 from rankveil.matching import MOST_DOMAINS
 from rankveil.pairing import pair_tables
 
@@ -302,3 +304,32 @@ def test_what_belongs_into_a_schema_is_told_so(pair: Any) -> None:
         rv.compare(pair[0], ["rank_swap"], at={"risk": 0.1}, roles={})
     with pytest.raises(ParameterError, match="there is no argument colums; did you mean columns"):
         rv.audit(*pair, colums=["A"])
+
+
+@pytest.mark.parametrize("mapping", ["none", "rows", "False", None, 0, 1, {"schema": "rankveil/secret/1"}])
+def test_a_mapping_that_is_no_answer_is_refused(mapping: Any) -> None:
+    # "none" is what a manifest says, and Python takes it for true
+    x = pd.DataFrame({"A": np.arange(20.0), "B": np.arange(20.0) ** 2})
+    y = x.iloc[::-1].reset_index(drop=True)
+    asked = [
+        lambda: rv.audit(x, y, mapping=mapping),
+        lambda: rv.audit(x, [y, y], mapping=[False, mapping]),
+        lambda: rv.attack(x, y, mapping=mapping),
+        lambda: rv.certify(x, y, mapping=mapping),
+        lambda: rv.reverse_map(x, y, mapping=mapping),
+    ]
+    for ask in asked:
+        with pytest.raises(rv.ParameterError, match=r"^mapping must be True or False, not "):
+            ask()
+    assert rv.audit(x, y, mapping=np.bool_(False), measures=["emd"]).mapping == "none"
+
+
+@pytest.mark.parametrize("said", ["None", True, 5, None])
+def test_a_manifest_that_says_no_mapping_there_is_is_damaged(said: Any) -> None:
+    x = pd.DataFrame({"A": np.arange(20.0)})
+    release = rv.mask(x, "permute", seed=1)
+    content = {**release.manifest.content, "mapping": said}
+    with pytest.raises(FileError, match="the manifest is damaged: its mapping must be kept or reordered or none, not"):
+        rv.attack(x, release.data, manifest=content)
+    with pytest.raises(FileError, match="the manifest is damaged: its mapping"):
+        Manifest.from_json(json.dumps(content))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ import pyarrow as pa
 import pytest
 
 import rankveil as rv
+from rankveil.digests import digest_of
 from rankveil.errors import FileError
 from rankveil.manifest import Manifest, Secret, fingerprint
+from rankveil.masking import release_key
 from rankveil.plans import Plan
 from rankveil.seeds import Seed
 from rankveil.table import Table
@@ -48,12 +51,19 @@ def test_a_manifest_never_holds_the_seed_nor_what_follows_from_it(table: pa.Tabl
     steps = enumerate(plan.steps)
     tags: list[tuple[str | int, ...]] = [("mask", k, s.method, name, 0) for k, s in steps for name in names]
     tags += [("mask", k, s.method, 0) for k, s in enumerate(plan.steps)]
-    for tag in tags:
-        key = release.secret.seed.stream(*tag)._key
+    told = fingerprint(Table(table))
+    own = release_key(release.secret.seed, Table(table), plan, fingerprint=told)
+    assert own.reveal() not in flat
+    for seed, tag in product((release.secret.seed, own), tags):
+        key = seed.stream(*tag)._key
         for form in (str(key), f"{key:x}", key.to_bytes(16, "little").hex(), key.to_bytes(16, "big").hex()):
             assert form not in flat
-    assert release.secret.fingerprint not in flat
-    assert not re.search(r"[0-9a-f]{24,}", flat), "no hash or key of any kind"
+    assert release.secret.fingerprint == told
+    assert told not in flat
+    assert digest_of(Table(table)) not in flat
+    assert release.manifest["digest"] == digest_of(Table(release.data))
+    others = flat.replace(release.manifest["digest"], "")
+    assert not re.search(r"[0-9a-f]{24,}", others), "no hash or key of any kind, but the digest of the release"
     for name in ("seed", "fingerprint", "hash"):
         assert f'"{name}"' not in flat
     assert len(release.secret.to_json()) > 0
@@ -184,8 +194,9 @@ def test_the_secret_comes_back_from_json(table: pa.Table) -> None:
     release = rv.mask(table, Plan.of("additive_noise").then("record_shuffle"), seed=HEX)
     text = release.secret.to_json()
     plain = json.loads(text)
-    assert set(plain) == {"schema", "seed", "original_fingerprint", "mapping"}
-    assert (plain["schema"], plain["seed"]) == ("rankveil/secret/1", HEX)
+    assert set(plain) == {"schema", "seed", "original_fingerprint", "replicate", "pseudonyms", "mapping"}
+    assert (plain["schema"], plain["seed"], plain["replicate"]) == ("rankveil/secret/2", HEX, 0)
+    assert plain["pseudonyms"] == "from the seed"
     assert sorted(plain["mapping"]) == list(range(1, 41))
     read = Secret.from_json(text)
     assert read.to_json() == text
@@ -202,13 +213,15 @@ def test_the_secret_comes_back_from_json(table: pa.Table) -> None:
     [
         *[{"seed": "zz5ecret"}, {"seed": None}, {"seed": ""}, {"seed": -1}, {"seed": ["5ecret"]}],
         *[{"mapping": [1, 1]}, {"mapping": [0, 1]}, {"mapping": "5ecret"}, {"mapping": [[1]]}, {"mapping": [1.5, 2]}],
+        *[{"replicate": -1}, {"replicate": "5ecret"}, {"replicate": True}],
         *[{"mapping": {}}, {"mapping": 10**30}, {"mapping": 5}, {"mapping": [10**30]}],
         {"schema": "rankveil/manifest/1"},
     ],
     ids=str,
 )
 def test_a_damaged_secret_is_refused_and_not_quoted(damage: dict[str, Any]) -> None:
-    good = {"schema": "rankveil/secret/1", "seed": HEX, "original_fingerprint": "abc", "mapping": [2, 1]}
+    good = {"schema": "rankveil/secret/2", "seed": HEX, "original_fingerprint": "abc", "mapping": [2, 1]}
+    good |= {"replicate": 0, "pseudonyms": "from the seed"}
     assert Secret.from_json(json.dumps(good)).order is not None
     with pytest.raises(rv.RankveilError) as caught:
         Secret.from_json(json.dumps({**good, **damage}))
@@ -224,18 +237,36 @@ def test_what_is_no_secret_or_manifest_is_refused(text: str) -> None:
         assert HEX not in str(caught.value)
 
 
-def test_a_secret_without_its_parts_is_damaged() -> None:
+@pytest.mark.parametrize("schema", ["rankveil/secret/1", "rankveil/secret/2"])
+def test_a_secret_without_its_parts_is_damaged(schema: str) -> None:
     with pytest.raises(FileError, match="damaged"):
-        Secret.from_json('{"schema": "rankveil/secret/1"}')
+        Secret.from_json(json.dumps({"schema": schema}))
+
+
+def test_an_old_secret_is_still_read(table: pa.Table) -> None:
+    """As version 0.1.0 wrote it: its mapping counts, its fingerprint is of another kind and tells nothing now."""
+    release = rv.mask(table, Plan.of("additive_noise").then("record_shuffle"), seed=HEX)
+    assert release.secret.order is not None
+    mapping = (release.secret.order + 1).tolist()
+    old = {"schema": "rankveil/secret/1", "seed": HEX, "original_fingerprint": "ab" * 32, "mapping": mapping}
+    read = Secret.from_json(json.dumps(old))
+    assert np.array_equal(read.order, release.secret.order)  # type: ignore[arg-type]
+    assert (read.seed.reveal(), read.is_of(Table(table))) == (HEX, None)
+    assert rv.audit(table, release.data, secret=read)["permutation_level"] < 0.2
+    assert release.secret.is_of(Table(table)) is True
+    assert release.secret.is_of(Table(table.slice(1))) is False
 
 
 def test_the_fingerprint_tells_tables_apart(table: pa.Table) -> None:
     same = fingerprint(Table(table))
     assert same == fingerprint(Table(pa.table({name: table[name].to_pylist() for name in table.column_names})))
+    as_text = pa.table({name: [str(cell) for cell in table[name].to_pylist()] for name in table.column_names})
+    assert same == fingerprint(Table(as_text)), "a table is the same in a text file"
     others = [
         table.select(["B", "A", "T"]),
         table.rename_columns(["A", "B2", "T"]),
         table.slice(1),
+        table.take([1, 0, *range(2, 40)]),
         table.set_column(2, "T", pa.array(["y", "x"] * 20)),
         table.set_column(0, "A", pa.array([None, *table["A"].to_pylist()[1:]], type=pa.float64())),
         table.set_column(0, "A", pa.array([0.0, *table["A"].to_pylist()[1:]])),

@@ -18,7 +18,7 @@ from rankveil.comparison.study import Study
 from rankveil.files import load, save
 from rankveil.measuring import Measuring
 from rankveil.metadata import Described, gap_numbers, numbered_gaps, tagged, tags_of
-from rankveil.seeds import Seed
+from rankveil.seeds import CommonSeed, Seed
 from rankveil.table import Table
 
 MARKERS = ("n/a", "refused")
@@ -134,7 +134,7 @@ def test_a_comparison_counts_as_an_audit_of_the_release() -> None:
     data = pa.table({**people(), "WAGE": np.arange(400.0)})
     schema = rv.Schema(roles=dict.fromkeys(people(), "quasi-identifier"), missing=MARKERS)
     for plan in (rv.Plan.of("pram", columns=["TOWN"]), rv.Plan.of("missing_swap", columns=["TOWN", "WORK"])):
-        release = rv.mask(data, plan, seed=1, schema=schema)
+        release = rv.mask(data, plan, seed=CommonSeed.of(1), schema=schema)
         study = Study(Table(data, schema=schema), ["TOWN", "WAGE"], seed=Seed.of(1))
         inside = Measuring(study.pair(plan, 0), settings={}, target=None).value("k_anonymity")
         outside = rv.audit(data, release.data, schema=schema, measures=["k_anonymity"]).values["k_anonymity"]
@@ -168,11 +168,11 @@ def test_categories_and_row_labels_move_too() -> None:
 
 def test_letters_move_and_outlive_the_record_that_they_came_from() -> None:
     data = pa.table({"AGE": pa.array([1.0, tagged("a"), 2.0, tagged("b"), 3.0, None, 4.0, 5.0] * 5)})
-    release = rv.mask(data, "missing_swap", seed=1)
+    release = rv.mask(data, "missing_swap", seed=CommonSeed.of(1))
     made = written(release.data["AGE"])
     assert sorted(map(str, made)) == sorted(map(str, written(data["AGE"])))
     plan = rv.Plan.of("missing_swap").then("sample", share=0.3)
-    part = rv.mask(data, plan, seed=1)
+    part = rv.mask(data, plan, seed=CommonSeed.of(1))
     whole = [made[row] for row in part.secret.order]
     assert written(part.data["AGE"]) == whole
     assert any(isinstance(cell, str) for cell in whole)
@@ -271,7 +271,7 @@ def categories(series: Any) -> list[str]:
     return [str(word) for chunk in series.chunks for word in chunk.dictionary.to_pylist()]
 
 
-LEAVES_OUT = 2
+LEAVES_OUT = CommonSeed.of(2)
 """A seed with which the last record is not drawn."""
 TOWNS = ["b", "a", "b", "a", "b", "a", "b", "a", "b", "rare"]
 WORDS = ["never", "b", "rare", "a"]

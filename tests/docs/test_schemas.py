@@ -183,6 +183,7 @@ def test_a_masking_its_manifest_and_its_secret_hold(
     holds(*said(capsys, f"mask {MASKED[release]} -o {release}"))
     for name in ("manifest", "secret"):
         holds(name, json.loads(Path(f"{release}.{name}.json").read_text(encoding="utf-8")))
+    holds("register", json.loads(Path("rankveil-register.json").read_text(encoding="utf-8")))
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -401,6 +401,22 @@ def test_the_secret_of_another_original_is_told(home: Path, capsys: pytest.Captu
     assert any("the secret was made for another original" in note for note in json.loads(out)["notes"])
 
 
+def test_a_secret_of_another_original_beside_a_release_is_not_used(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A mapping that is wrong would make a release look safe, and nobody has named this secret."""
+    Path("other.csv").write_text(CSV.replace("3,", "4,"))
+    shuffle = ["--method", "record_shuffle", "--json"]
+    assert ran(capsys, "mask", "data.csv", "-o", "out.csv", *shuffle)[0] == 0
+    assert ran(capsys, "mask", "other.csv", "-o", "else.csv", *shuffle)[0] == 0
+    assert ran(capsys, "audit", "data.csv", "out.csv", "--measures", "um")[0] == 0
+    shutil.copy("else.csv.secret.json", "out.csv.secret.json")
+    for verb, more in (("audit", ["--measures", "um"]), ("attack", []), ("certify", ["--d", "0,0"])):
+        code, out, err = ran(capsys, verb, "data.csv", "out.csv", *more)
+        assert (code, out) == (2, "")
+        assert "out.csv.secret.json: the secret beside the release was made for another original" in err
+
+
 # ---- links in the places of outputs ----
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import sqlite3
 import struct
 from collections.abc import Callable
@@ -58,6 +59,44 @@ def test_a_view_of_duckdb_reads_nothing_but_its_database(what: str, tmp_path: Pa
     with pytest.raises(FileError, match=r"the view v reads .* export it to a table first") as told:
         files.load(url)
     assert SECRET not in str(told.value)
+
+
+IN_FOLDER = "FROM read_text(current_setting('temp_directory') || '/elsewhere.csv')"
+BESIDE = "FROM read_text('evil.db{ending}')"
+
+
+@pytest.mark.parametrize("ending", [".tmp", ".wal.recovery", ".wal.checkpoint"])
+def test_a_link_beside_a_database_of_duckdb_leads_a_view_nowhere(
+    ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DuckDB allows its own files beside the database even where it allows no others."""
+    (tmp_path / "elsewhere.csv").write_text(f"{SECRET}\n")
+    (tmp_path / "data").mkdir()
+    monkeypatch.chdir(tmp_path / "data")
+    beside = Path(f"evil.db{ending}")
+    if ending == ".tmp":
+        beside.symlink_to(tmp_path)
+        view = IN_FOLDER
+    else:
+        view = BESIDE.format(ending=ending)
+        beside.write_text("something")  # a view is only made of a file that is there
+    _duckdb(Path("evil.db"), f"CREATE VIEW v AS SELECT content {view}")
+    if ending != ".tmp":
+        beside.unlink(missing_ok=True)
+        beside.symlink_to(tmp_path / "elsewhere.csv")
+    with pytest.raises(FileError, match=r"reads something outside|is a symbolic link to") as told:
+        files.load("duckdb:///evil.db?table=v")
+    assert SECRET not in str(told.value)
+
+
+def test_duckdb_writes_through_no_link_beside_a_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "data").mkdir()
+    monkeypatch.chdir(tmp_path / "data")
+    Path("a.db.wal").symlink_to(tmp_path / "target")
+    with pytest.raises(FileError, match=r"a\.db\.wal beside it is a symbolic link to"):
+        files.save(pa.table({"a": [1]}), "duckdb:///a.db?table=t")
+    assert not (tmp_path / "target").exists()
+    assert not os.path.exists("a.db")
 
 
 def test_a_release_of_a_view_on_a_system_file(
@@ -154,6 +193,49 @@ def test_plain_views_and_generated_columns_of_sqlite_are_read(tmp_path: Path) ->
     )
     assert files.load(f"sqlite:///{tmp_path}/a.db?table=v").data.column("i").to_pylist() == [1, 2, 3]
     assert files.load(f"sqlite:///{tmp_path}/a.db?table=t").data.column("b").to_pylist() == [2]
+
+
+def test_reading_a_database_of_sqlite_with_a_log_makes_no_files(tmp_path: Path) -> None:
+    _sqlite(tmp_path / "a.db", "PRAGMA journal_mode = WAL; CREATE TABLE t(a); INSERT INTO t VALUES (1)")
+    before = (tmp_path / "a.db").read_bytes()
+    url = f"sqlite:///{tmp_path}/a.db?table=t"
+    assert files.load(url).data.column("a").to_pylist() == [1]
+    assert os.listdir(tmp_path) == ["a.db"]
+    assert (tmp_path / "a.db").read_bytes() == before
+    with closing(sqlite3.connect(tmp_path / "a.db")) as other:  # at work on it
+        other.execute("INSERT INTO t VALUES (2)")
+        other.commit()
+        assert files.load(url).data.column("a").to_pylist() == [1, 2]
+        shutil.copy(tmp_path / "a.db-wal", tmp_path / "kept")
+    (tmp_path / "kept").rename(tmp_path / "a.db-wal")  # left by a program that was stopped, or planted
+    with pytest.raises(FileError, match=r"stopped in the middle of changing it; .* \(reading changes nothing\)"):
+        files.load(url)
+    assert sorted(os.listdir(tmp_path)) == ["a.db", "a.db-wal"]
+
+
+def test_a_change_during_a_reading_without_locks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rankveil.files import sqlite as reader
+
+    _sqlite(tmp_path / "a.db", "PRAGMA journal_mode = WAL; CREATE TABLE t(a); INSERT INTO t VALUES (1)")
+
+    def connect(address: databases.Address, *, write: bool) -> sqlite3.Connection:
+        made = opened(address, write=write)
+        _sqlite(tmp_path / "a.db", "INSERT INTO t VALUES (2)")
+        return made
+
+    opened = reader._connect
+    monkeypatch.setattr(reader, "_connect", connect)
+    with pytest.raises(FileError, match="was changed by another program while it was read; try again"):
+        files.load(f"sqlite:///{tmp_path}/a.db?table=t")
+
+
+def test_rows_of_a_replaced_table_do_not_stay_in_the_file(tmp_path: Path) -> None:
+    """In free pages; some builds of SQLite (Debian's) clear them unasked, others do not."""
+    _sqlite(tmp_path / "a.db", "PRAGMA secure_delete = OFF; CREATE TABLE t(a)")
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
+        connection.executemany("INSERT INTO t VALUES (?)", [(SECRET,)] * 1000)
+    files.save(pa.table({"a": ["x"]}), f"sqlite:///{tmp_path}/a.db?table=t")
+    assert SECRET.encode() not in (tmp_path / "a.db").read_bytes()
 
 
 def test_triggers_of_a_replaced_table_do_not_run(tmp_path: Path) -> None:

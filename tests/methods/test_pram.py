@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import rankveil as rv
+from rankveil import files
 from rankveil.catalogue import get_method
 from rankveil.categories import Categories, nominal, ordinal
 from rankveil.cli import main
@@ -361,8 +362,6 @@ def test_a_plan_keeps_its_matrix_and_the_command_line_takes_it(tmp_path: Path) -
     arguments = ["mask", str(source), "-o", str(out), "--method", "pram", "--columns", "TOWN", "--seed", "ab" * 16]
     assert main([*arguments, "--set", f"matrix={text}"]) == 0
     lines = [line.split(",") for line in out.read_text().splitlines()[1:]]
-    expected = rv.mask(
-        pa.table({"TOWN": ["Ulm", "Bonn", "Kiel"] * 50}), "pram", matrix=text, columns=["TOWN"], seed="ab" * 16
-    )
+    expected = rv.mask(files.load(source).data, "pram", matrix=text, columns=["TOWN"], seed="ab" * 16)
     assert [line[0] for line in lines] == expected.data["TOWN"].to_pylist()
     assert [line[0] for line in lines][2::3] == ["Kiel"] * 50

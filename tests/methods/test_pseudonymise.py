@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,11 @@ import pytest
 
 import rankveil as rv
 from rankveil.categories import nominal
+from rankveil.manifest import fingerprint
+from rankveil.masking import release_key
 from rankveil.methods.pseudonymise import pseudonymise
 from rankveil.seeds import Seed
+from rankveil.table import Table
 
 SEED = "5eed" * 16
 
@@ -35,13 +39,57 @@ def test_five_records() -> None:
 def test_who_has_the_seed_can_undo_it_and_another_seed_is_another_key() -> None:
     data = pa.table({"PERSON": ["ann", "bob", "ann", None], "CITY": ["ann", "x", "y", "y"]})
     made = rv.mask(data, "pseudonymise", columns=["PERSON", "CITY"], seed=SEED).data
-    key = Seed.of(SEED).stream("mask", 0, "pseudonymise", "PERSON", 0).key()
+    plan, told = rv.Plan.of("pseudonymise", columns=["PERSON", "CITY"]), fingerprint(Table(data))
+    of_release = release_key(Seed.of(SEED), Table(data), plan, fingerprint=told)
+    key = of_release.stream("mask", 0, "pseudonymise", "PERSON", 0).key()
     known = {hmac.new(key, name.encode(), hashlib.sha256).hexdigest()[:16]: name for name in ("ann", "bob")}
     assert [known.get(cell) for cell in made["PERSON"].to_pylist()] == ["ann", "bob", "ann", None]
     assert made["PERSON"].to_pylist()[3] is None
     assert made["CITY"].to_pylist()[0] not in known  # each column has its own key
     other = rv.mask(data, "pseudonymise", columns=["PERSON"], seed="ab" * 32).data
     assert set(other["PERSON"].to_pylist()).isdisjoint(known)
+
+
+def test_pseudonyms_with_a_key_of_their_own_are_stable_over_waves_and_no_others_are() -> None:
+    waves = [
+        pa.table({"PERSON": ["ann", "bob", "cid"], "AGE": [31, 44, 52]}),
+        pa.table({"CITY": ["x", "y"], "AGE": [45, 32], "PERSON": ["bob", "ann"]}),
+    ]
+    plans = [
+        rv.Plan.of("pseudonymise", columns=["PERSON"]),
+        rv.Plan.of("additive_noise", columns=["AGE"]).then("pseudonymise", columns=["PERSON"]),
+    ]
+    cut = dict(zip(waves[0]["PERSON"].to_pylist(), range(3), strict=True))
+    for key, stable in ((SEED, True), (None, False)):
+        first, second = (
+            rv.mask(data, plan, seed=SEED, pseudonym_key=key, replicate=k)
+            for k, (data, plan) in enumerate(zip(waves, plans, strict=True))
+        )
+        names = first.data["PERSON"].to_pylist()
+        expected = [names[cut["bob"]], names[cut["ann"]]]
+        assert (second.data["PERSON"].to_pylist() == expected) is stable
+        assert (len({*names, *second.data["PERSON"].to_pylist()}) == 3) is stable
+        for release in (first, second):
+            said = [note for note in release.notes if "pseudonyms" in note and "key of their own" in note]
+            assert ("--key-file" in said[0]) is not stable
+            secret = json.loads(release.secret.to_json())
+            assert secret["pseudonyms"] == ("a key of their own" if stable else "from the seed")
+
+
+def test_the_key_of_pseudonyms_shows_nowhere() -> None:
+    key = "0f" * 20
+    release = rv.mask(pa.table({"PERSON": ["ann", "bob"]}), "pseudonymise", columns=["PERSON"], pseudonym_key=key)
+    for text in (release.manifest.to_json(), release.secret.to_json(), repr(release), " ".join(release.notes)):
+        assert key not in text
+    again = rv.mask(pa.table({"PERSON": ["bob"]}), "pseudonymise", columns=["PERSON"], pseudonym_key=key)
+    assert again.data["PERSON"].to_pylist() == release.data["PERSON"].to_pylist()[1:]
+    short = rv.mask(pa.table({"PERSON": ["bob"]}), "pseudonymise", columns=["PERSON"], pseudonym_key=5)
+    assert any("key of the pseudonyms has fewer than 128 bits" in note for note in short.notes)
+
+
+def test_a_key_without_pseudonyms_is_refused() -> None:
+    with pytest.raises(rv.RankveilError, match="no step of the plan makes any: add pseudonymise"):
+        rv.mask(pa.table({"AGE": [1.0, 2.0]}), "permute", pseudonym_key=SEED)
 
 
 def test_no_two_values_share_one() -> None:

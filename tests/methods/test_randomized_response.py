@@ -22,7 +22,7 @@ from rankveil.catalogue import get_method
 from rankveil.categories import Categories, nominal, ordinal
 from rankveil.cli import main
 from rankveil.plans import Plan
-from rankveil.seeds import Seed
+from rankveil.seeds import CommonSeed, Seed
 
 FALSE_ALARM = 1e-6
 
@@ -207,11 +207,9 @@ def test_a_local_answer_depends_on_its_own_record_alone() -> None:
     data = people(200)
     towns = data["TOWN"].to_pylist()
     others = data.set_column(0, "TOWN", pa.array([*["e"] * 100, *towns[100:]]))
-    here, there = (
-        rv.mask(each, "randomized_response", columns=["TOWN"], seed=1, domain=DOMAIN).data["TOWN"].to_pylist()[100:]
-        for each in (data, others)
-    )
-    assert here == there
+    how: dict[str, Any] = {"columns": ["TOWN"], "seed": CommonSeed.of(1), "domain": DOMAIN}
+    here, there = (rv.mask(each, "randomized_response", **how).data["TOWN"].to_pylist() for each in (data, others))
+    assert here[100:] == there[100:]
 
 
 def test_more_labels_than_the_data_have_are_released_too() -> None:
@@ -335,7 +333,7 @@ def test_a_plan_keeps_its_domain_and_the_command_line_takes_it(tmp_path: Path) -
     assert manifest["steps"][0]["parameters"]["domain"] == ["a", "b", "c", "d"]
     assert "epsilon = 1.60944 for" in manifest["guarantees"][0]  # e^epsilon = 1 + 4 = 5: 1.609437...
     saved = tmp_path / "plan.toml"
-    saved.write_text(Plan.of("randomized_response", columns=["TOWN"], domain=("a", "b", "c", "d"), p=0.5).to_toml())
+    saved.write_text(Plan.of("randomized_response", **{"domain.TOWN": ("a", "b", "c", "d"), "p.TOWN": 0.5}).to_toml())
     again = tmp_path / "again.csv"
     assert main(["mask", str(source), "-o", str(again), "--plan", str(saved), "--seed", "ab" * 16]) == 0
     assert again.read_text() == out.read_text()

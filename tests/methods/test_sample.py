@@ -15,7 +15,7 @@ from rankveil.comparison.study import Study
 from rankveil.manifest import Secret
 from rankveil.measuring import Measuring
 from rankveil.methods.sample import sample
-from rankveil.seeds import Seed
+from rankveil.seeds import CommonSeed, Seed
 from rankveil.table import Table
 
 FALSE_ALARM = 1e-6
@@ -196,7 +196,7 @@ def test_two_samples_multiply_and_a_dropped_weight_is_not_told_of() -> None:
 
 def test_the_population_risk_of_a_sample_is_that_of_its_population() -> None:
     data = weighted(4000, weight=5)
-    release = rv.mask(data, "sample", share=0.1, seed=1, schema=WEIGHTED)
+    release = rv.mask(data, "sample", share=0.1, seed=CommonSeed.of(1), schema=WEIGHTED)
     made = rv.audit(data, release.data, secret=release.secret, schema=WEIGHTED, measures=["population_risk"])
     assert made.values["population_risk"].details["population"] == 20_000
     unscaled = release.data.set_column(1, "W", pa.array([5] * 400))

@@ -320,3 +320,9 @@ def test_where_the_papers_test_does_not_apply_the_verdict_stands() -> None:
     assert any(note.startswith("the paper's own test does not apply") for note in made.notes)
     assert "chance" not in made.to_dict()
     assert "Everybody" in made._repr_html_()
+
+
+def test_nearly_everybody_is_not_ten_of_ten() -> None:
+    found = {"share": 0.95, "right": 95, "guessing": 0.01, "of": 100}
+    said = sentence({"found": found, "certain": 0, "verdict": "fails", "limit": 0.09})
+    assert said.startswith("Nearly everybody can be found")

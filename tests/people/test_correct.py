@@ -61,6 +61,9 @@ def test_several_steps_are_undone_from_the_last() -> None:
     release = rv.mask(frame(), plan.then("record_shuffle").then("round"), seed=2)
     mean, released = moments(release.data)
     expected = released.copy()
+    for j in range(3):
+        digits = max(len(f"{v:.17g}".partition(".")[2]) for v in release.data[NAMES[j]].to_pylist()[:50])
+        assert digits > 11  # rounded to the original's own decimals, which adds nothing that shows
     for j in (0, 1):
         expected[j, j] /= 1 + 0.4**2
     for j in range(3):
@@ -131,15 +134,96 @@ def test_missing_values_are_left_out_and_counted() -> None:
     assert any("2 records have missing values" in note for note in found.notes)
 
 
-def test_a_variance_below_nothing_is_nothing() -> None:
-    few = pa.table({"a": [1.0, 1.1, 0.9], "b": [3.0, 1.0, 2.0]})
+def test_a_variance_below_nothing_is_nothing_and_its_column_is_named() -> None:
+    few = pa.table({"a": [1.0, 1.1, 0.9], "b": [3.0, 1.0, 2.0], "c": [0.0, 1e6, -1e6]})
     release = rv.mask(few, "additive_noise", sd=0.0, seed=1)
     stronger = dict(release.manifest.content)
     stronger["steps"] = [{**stronger["steps"][0], "parameters": {"alpha": 0.1, "sd": 50.0}}]
     found = rv.correct(release.data, stronger)
-    assert np.diag(found.covariance).tolist() == [0.0, 0.0]
+    assert np.diag(found.covariance)[:2].tolist() == [0.0, 0.0]
+    assert found.covariance[2, 2] > 0
     assert np.all(np.isfinite(found.correlation))
-    assert any("not positive semidefinite" in note for note in found.notes)
+    (note,) = [note for note in found.notes if "below 0" in note]
+    assert note.startswith("the corrected variance came out below 0 and is given as 0: a, b;")
+    assert not any("below 0" in note for note in rv.correct(release.data, release.manifest).notes)
+
+
+def test_noise_of_columns_that_were_dropped_counts_in_what_the_others_spent() -> None:
+    # three columns share epsilon: b has noise of scale 3 * 100 / 30, whoever else is released
+    x = pa.table({name: np.random.default_rng(k).uniform(20, 80, 20_000) for k, name in enumerate(NAMES)})
+    plan = rv.Plan.of("laplace_dp", epsilon=30, lower=0, upper=100, fast=True)
+    release = rv.mask(x, plan.then("drop", columns=["a", "c"]), seed=1)
+    released = float(release.data["b"].to_numpy().var())
+    assert rv.correct(release.data, release.manifest).covariance[0, 0] == pytest.approx(released - 2 * 10.0**2)
+    truth = float(x["b"].to_numpy().var())
+    assert released - 2 * (100 / 30) ** 2 > 1.2 * truth  # what one column alone would have spent
+    assert abs(released - 2 * 10.0**2 - truth) < 4.9 * np.sqrt(5 * (2 * 100) ** 2 + 4 * 200 * truth) / np.sqrt(20_000)
+
+
+@pytest.mark.parametrize("decimals", [-1, None])
+def test_what_rounding_adds_is_taken_off(decimals: int | None) -> None:
+    n = 200_000
+    unit = 10.0 if decimals == -1 else 1.0
+    x = pa.table({"a": np.rint(np.random.default_rng(1).normal(50, unit, n))})
+    release = rv.mask(x, rv.Plan.of("additive_noise", sd=1.5 * unit).then("round", decimals=decimals), seed=2)
+    found, released = rv.correct(release.data, release.manifest), float(release.data["a"].to_numpy().var())
+    assert found.covariance[0, 0] == pytest.approx(released - unit**2 / 12 - (1.5 * unit) ** 2, rel=1e-12)
+    truth = float(x["a"].to_numpy().var())
+    error = 4.9 * np.sqrt((2 * 1.5**4 + 4 * 1.5**2) * unit**4 / n)  # of the noise's variance and its product with x
+    assert abs(found.covariance[0, 0] - truth) < error
+    assert abs(released - (1.5 * unit) ** 2 - truth) > error  # what was given before
+    assert not any("unit" in note for note in found.notes)
+
+
+def test_units_are_taken_off_once_for_the_coarsest_after_each_noise() -> None:
+    plan = rv.Plan.of("additive_noise", sd=2.0, columns=["a", "b"]).then("round", decimals=1)
+    release = rv.mask(frame(), plan.then("record_shuffle").then("round", decimals=0, columns=["a"]), seed=1)
+    manifest = json.loads(release.manifest.to_json())
+    _, released = moments(release.data.select(["a", "b"]))
+
+    def corrected(**grid: Any) -> Any:
+        for column in manifest["columns"]:
+            column["grid"] = grid.get(column["name"])
+        return np.diag(rv.correct(release.data, manifest).covariance)
+
+    def expected(a: float, b: float) -> Any:
+        return pytest.approx(np.diag(released) - 4.0 - np.array([a, b]) ** 2 / 12, rel=1e-12)
+
+    assert corrected() == expected(1.0, 0.1)
+    assert corrected(a=0.01, b=0.01) == expected(1.0, 0.1)  # the noise left whole multiples of it: rounded away
+    assert corrected(a=0.01, b=0.5) == expected(1.0, 0.5)
+    for wrong in (-1.0, True, "1"):
+        with pytest.raises(rv.ParameterError, match="the manifest is damaged: the grid of column a"):
+            corrected(a=wrong)
+
+
+def test_every_noise_has_its_own_rounding() -> None:
+    plan = rv.Plan.of("additive_noise", sd=2.0, columns=["a"]).then("round", decimals=0)
+    plan = plan.then("multiplicative_noise", beta=0.2, columns=["a"]).then("round", decimals=0)
+    release = rv.mask(frame(), plan, seed=1)
+    y = release.data["a"].to_numpy()
+    square = (y.var() - 1 / 12 + y.mean() ** 2) / (1 + 0.2**2 / 3)
+    wanted = square - y.mean() ** 2 - 1 / 12 - 2.0**2
+    assert rv.correct(release.data, release.manifest).covariance[0, 0] == pytest.approx(wanted, rel=1e-9)
+
+
+def test_rounding_to_the_original_s_own_decimals_first_changes_nothing() -> None:
+    whole = pa.table({"a": np.rint(DATA[:, 0])})
+    plan = rv.Plan.of("round", columns=["a"])
+    release = rv.mask(whole, plan.then("additive_noise", sd=1.0), seed=1)
+    released = float(release.data["a"].to_numpy().var())
+    manifest = json.loads(release.manifest.to_json())
+    for column in manifest["columns"]:
+        column.pop("grid", None)
+    assert rv.correct(release.data, manifest).covariance[0, 0] == pytest.approx(released - 1.0)
+
+
+def test_a_unit_that_is_wide_beside_the_noise_is_said() -> None:
+    release = rv.mask(
+        frame(), rv.Plan.of("additive_noise", sd=0.2, columns=["a", "b"]).then("round", decimals=0), seed=1
+    )
+    (note,) = [note for note in rv.correct(release.data, release.manifest).notes if "twice" in note]
+    assert note.endswith("so that what it adds is not known and the corrected variance is rough: a, b")
 
 
 def test_one_record() -> None:

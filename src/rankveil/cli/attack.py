@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from rankveil.cli import addresses, output, words
-from rankveil.cli.clustering import Clustering, Subjects, kept_when_stopped, place_of
+from rankveil.cli.clustering import Clustering, Place, Subjects, kept_when_stopped, place_of
 from rankveil.cli.options import (
     AsJson,
     Draws,
@@ -31,13 +31,17 @@ def attack(
     context: typer.Context,
     original: Original,
     masked: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="MASKED...",
             help="The released table; several releases of one original are attacked together.",
             show_default=False,
         ),
-    ],
+    ] = None,
+    register: Annotated[
+        str | None,
+        typer.Option("--register", metavar="F", help="All releases that rankveil-register.json names, not MASKED."),
+    ] = None,
     manifest: Annotated[
         list[str] | None,
         typer.Option("--manifest", metavar="F", help="What was published of each. [MASKED.manifest.json]"),
@@ -81,8 +85,16 @@ def attack(
     Exit code 1 when more people are found than --at-most, or somebody with certainty.
     """
     import rankveil as rv
+    from rankveil.cli.registered import open_registered
     from rankveil.cli.tables import check_outputs, manifest_of, open_releases
 
+    if register is not None and (masked or manifest or clustering.cluster is not None):
+        raise ParameterError(
+            "--register names the releases with their manifests, for memory: leave out MASKED, --manifest and --cluster"
+        )
+    if not masked and register is None:
+        raise ParameterError("MASKED... is missing: name a release, or --register F for all that a register names")
+    masked = masked or []
     if public and report is None:
         raise ParameterError("--public is about the page of --report: give both")
     outputs = {what: path for what, path in (("report", report), ("records", records)) if path is not None}
@@ -91,7 +103,7 @@ def attack(
         inputs = {"original": original, "table of links": links, "secret": matching.secret}
         inputs |= {f"masked table{f' {i + 1}' if i else ''}": path for i, path in enumerate(masked)}
         inputs |= {f"manifest{f' {i + 1}' if i else ''}": path for i, path in enumerate(manifest or ())}
-        inputs |= {"file of roles": reading.roles}
+        inputs |= {"file of roles": reading.roles, "register": register}
         found = check_outputs(outputs, inputs, table="records")
     if no_manifest and manifest:
         raise ParameterError("give one of --manifest and --no-manifest")
@@ -103,20 +115,25 @@ def attack(
     use: dict[str, Any] = {"subsets": subsets or None, "links": links, "knows": known, "records": records}
     use |= {"manifest": manifest or None, "people": None if people == 1 else people}
     with watching("linking", quiet=as_json) as progress, kept_when_stopped():
-        place = place_of(original, masked, reading, matching, clustering, use, done="attacked")
+        place = Place(None, {}, [])
+        if register is None:
+            place = place_of(original, masked, reading, matching, clustering, use, done="attacked")
         if place.cluster is not None:
             how = {name: given for name, given in place.how.items() if name not in use or given is not None}
             how |= {**draws_given(draws), "cluster": place.cluster, "subjects": subjects}
             made = rv.attack(original, masked[0], progress=progress, at_most=at_most, **how)
             made.notes[:0] = place.notes
         else:
-            both = open_releases(original, masked, reading, matching)
+            if register is not None:
+                both, told = open_registered(original, register, reading, matching, manifests=not no_manifest)
+            else:
+                both = open_releases(original, masked, reading, matching)
+                named: list[str | None] = [None] * len(masked) if not manifest else [*manifest]
+                told = [
+                    None if no_manifest else manifest_of(own, path, table, both.notes)
+                    for own, path, table in zip(named, masked, both.tables[1:], strict=True)
+                ]
             check_job("attack", *both.tables, columns=reading.chosen, remedy=SMALLER)
-            named: list[str | None] = [None] * len(masked) if not manifest else [*manifest]
-            told = [
-                None if no_manifest else manifest_of(own, path, table, both.notes)
-                for own, path, table in zip(named, masked, both.tables[1:], strict=True)
-            ]
             made = rv.attack(
                 both.original,
                 both.masked,

@@ -67,7 +67,7 @@ def audit(
     Exit code 1 when a gate (--fail-if) fails.
     """
     import rankveil as rv
-    from rankveil.cli.tables import check_outputs, manifest_beside, open_pair, open_versions
+    from rankveil.cli.tables import check_outputs, manifest_beside, note_other_table, open_pair, open_versions
 
     if public and report is None:
         raise ParameterError("--public is about the page of --report: give both")
@@ -107,6 +107,8 @@ def audit(
             check_job(what, *both.tables, columns=reading.chosen, remedy=f"fewer --measures, or {SMALLER}")
             if not several and (asked["measures"] is None or "people_found" in asked["measures"]):
                 use["manifest"] = manifest_beside(masked[0], both.masked, both.notes)
+            for path, table in zip(masked, both.tables[1:], strict=True) if "manifest" not in use else ():
+                note_other_table(path, table, both.notes)
             made = rv.audit(both.original, both.masked, progress=progress, **asked, **use, **both.matching)
             made.notes[:0] = [*place.notes, *both.notes]
         if report is not None:

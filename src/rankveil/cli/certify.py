@@ -53,7 +53,7 @@ def certify(
     Exit code 1 when it is not met, or when every d is 0; without --d, tells the largest that holds.
     """
     import rankveil as rv
-    from rankveil.cli.tables import open_pair
+    from rankveil.cli.tables import note_other_table, open_pair
     from rankveil.people.diversity import CRITERIA
 
     if diversity not in CRITERIA:
@@ -63,6 +63,7 @@ def certify(
     wanted: dict[str, Any] = {"d": words.numbers(d, option="--d"), "v": words.numbers(v, option="--v")}
     with watching("certifying", quiet=as_json):
         both = open_pair(original, masked, reading, matching)
+        note_other_table(masked, both.tables[1], both.notes)
         check_job("certify", *both.tables, columns=reading.chosen, remedy="fewer --columns")
         made = rv.certify(both.original, both.masked, diversity=diversity, f=f, **wanted, **both.matching)  # type: ignore[arg-type]
         made.notes[:0] = both.notes

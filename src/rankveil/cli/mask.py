@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rankveil.cli.tables import Opened
+    from rankveil.masking.register import Entered, Entry
     from rankveil.people.protector import Release
     from rankveil.plans import Plan
 
@@ -59,6 +60,14 @@ def mask(
         str | None,
         typer.Option("--seed", metavar="HEX", help="The seed itself, for studies: others can see it. [a fresh one]"),
     ] = None,
+    key_file: Annotated[
+        str | None,
+        typer.Option(
+            "--key-file",
+            metavar="F",
+            help="The key of pseudonyms that stay the same over waves: at least 32 hexadecimal digits; - is stdin.",
+        ),
+    ] = None,
     manifest: Annotated[
         str | None, typer.Option("--manifest", metavar="F", help="The public manifest. [OUT.manifest.json]")
     ] = None,
@@ -89,16 +98,18 @@ def mask(
     place, notes = _place(file, out, clustering)
     manifest, secret = _beside(out, manifest, secret)
     inputs = {"input": file, "plan": plan, "file of roles": reading.roles}
-    inputs["seed file"] = None if seed_file == "-" else seed_file
+    inputs |= {what: None if path == "-" else path for what, path in (("seed file", seed_file), ("key file", key_file))}
     outputs = {"release": out, "manifest": manifest, "secret": secret}
     notes += check_outputs(outputs, inputs, table="release", otherwise={} if place is None else _in_folders(manifest))
     steps = _plan(method, given, then, plan, reading.chosen)
-    chosen_seed = _seed(seed, seed_file)
+    key, chosen_seed = _key(key_file, seed_file), _seed(seed, seed_file)
     measures = words.items(publish, option="--publish")
 
     if place is not None:
         names = (out, manifest, secret)
-        release = _in_parts(file, steps, chosen_seed, measures, place, reading, clustering, as_json, names)
+        release, entered = _in_parts(
+            file, steps, chosen_seed, key, measures, place, reading, clustering, as_json, names
+        )
         notes += release.notes
     else:
         import rankveil as rv
@@ -111,10 +122,14 @@ def mask(
             remedy = "mask fewer --columns, or write the table as Parquet and use --cluster local"
             check_job("mask", opened.table, columns=chosen or None, remedy=remedy)
             decimal = opened.table.decimal
-            release = rv.mask(opened.table, steps, seed=chosen_seed, publish=measures, decimal=decimal)
+            drawn = {"seed": chosen_seed, "pseudonym_key": key}
+            release = rv.mask(opened.table, steps, publish=measures, decimal=decimal, **drawn)
             left_behind = left_behind_notes(release.data, out)
-            written = _write(release, opened, out=out, manifest=manifest, secret=secret, formulas=formulas)
+            release, entered, written = _write(
+                release, steps, opened, places=(out, manifest, secret), formulas=formulas
+            )
         notes += [*opened.notes, *release.notes, *left_behind, *written]
+    notes += entered.notes
     notes += _said_of_secrets(out, manifest, secret, seen=seed is not None)
     out, manifest = addresses.hidden_word(out), addresses.hidden_word(manifest)
     if as_json:
@@ -127,6 +142,7 @@ def mask(
                 "output": out,
                 "manifest": manifest,
                 "secret": secret,
+                **({} if entered.count is None else {"releases_of_this_table": entered.count}),
                 "notes": notes,
             }
         )
@@ -183,18 +199,20 @@ def _in_parts(
     file: str,
     steps: Plan,
     seed: Any,
+    key: Any,
     measures: list[str],
     place: str,
     reading: Reading,
     clustering: Clustering,
     as_json: bool,
     out: tuple[str, str, str],
-) -> Release:
-    """Mask a table in parts and write the release with its manifest and its secret."""
+) -> tuple[Release, Entered]:
+    """Mask a table in parts and write the release with its manifest, its secret and its entry in the register."""
     from dataclasses import replace
 
     from rankveil import files
     from rankveil.cli.tables import declared_schema, load_pandas
+    from rankveil.masking.register import Register
     from rankveil.partitions import places
     from rankveil.people.protector import masked_in_parts
 
@@ -207,11 +225,13 @@ def _in_parts(
         "schema": declared_schema(reading),
         "publish": measures,
         "seed": seed,
+        "pseudonym_key": key,
     }
     with (
         watching("masking", quiet=as_json) as progress,
         kept_when_stopped(),
         masked_in_parts(file, steps, output=folder, cluster=place, progress=progress, **how) as (release, made),
+        Register(secret) as register,
         files.Staged() as staged,
     ):
         staged.add(secret, lambda file: file.write(release.secret.to_json().encode("utf-8")), mode=0o600)
@@ -220,7 +240,16 @@ def _in_parts(
         else:
             staged.add(manifest, lambda file: file.write(release.manifest.to_json().encode("utf-8")))
         staged.join(made)
-    return replace(release, notes=(*release.notes, *made.notes))
+        entered = register.add(staged, _entry(release, steps, out))
+    return replace(release, notes=(*release.notes, *made.notes)), entered
+
+
+def _entry(release: Release, steps: Plan, places: Sequence[str]) -> Entry:
+    """What the register says of a release."""
+    from rankveil.masking.register import Entry
+
+    assert release.secret.fingerprint is not None
+    return Entry.of(release.secret.fingerprint, release.manifest.content, steps.to_dict(), places)
 
 
 def _plan(
@@ -275,22 +304,37 @@ def _seed(seed: str | None, seed_file: str | None) -> Any:
         raise ParameterError("give --seed or --seed-file, not both")
     if seed_file is None:
         return None if seed is None else Seed.of(seed)
+    return Seed.of(_digits(seed_file, "seed"))
+
+
+def _key(key_file: str | None, seed_file: str | None) -> Any:
+    """The key of the pseudonyms, or None."""
+    from rankveil.seeds import Seed
+
+    if key_file == seed_file == "-":
+        raise ParameterError("standard input holds one of seed and key: give the other in a file")
+    return None if key_file is None else Seed.of(_digits(key_file, "key"))
+
+
+def _digits(path: str, what: str) -> str:
+    """The hexadecimal digits of a secret in a file."""
     try:
-        if seed_file == "-":
+        if path == "-":
             text = sys.stdin.read()
         else:
-            with open(seed_file, encoding="ascii") as file:
+            with open(path, encoding="ascii") as file:
                 text = file.read()
     except OSError as error:
-        raise FileError(f"the seed file cannot be read: {(error.strerror or 'the system refused').lower()}") from None
+        reason = (error.strerror or "the system refused").lower()
+        raise FileError(f"the {what} file cannot be read: {reason}") from None
     except UnicodeDecodeError:
         text = ""
     digits = "".join(text.split()).removeprefix("0x")
     if len(digits) < _SEED_DIGITS or any(sign not in "0123456789abcdefABCDEF" for sign in digits):
         raise ParameterError(
-            f"the seed file must hold at least {_SEED_DIGITS} hexadecimal digits (0-9, a-f), nothing else"
+            f"the {what} file must hold at least {_SEED_DIGITS} hexadecimal digits (0-9, a-f), nothing else"
         )
-    return Seed.of(digits)
+    return digits
 
 
 def _said_of_secrets(out: str, manifest: str, secret: str, *, seen: bool) -> list[str]:
@@ -313,23 +357,40 @@ def _said_of_secrets(out: str, manifest: str, secret: str, *, seen: bool) -> lis
     return said
 
 
-def _write(release: Release, opened: Opened, *, out: str, manifest: str, secret: str, formulas: str) -> tuple[str, ...]:
+def _write(
+    release: Release, steps: Plan, opened: Opened, *, places: tuple[str, str, str], formulas: str
+) -> tuple[Release, Entered, tuple[str, ...]]:
+    """Write the release with its manifest, its secret and its entry in the register; also what was said of that."""
+    from dataclasses import replace
+
     from rankveil import files
     from rankveil.cli.tables import with_types
+    from rankveil.digests import digest_of
     from rankveil.files import csv_text, registry
     from rankveil.files.formulas import for_spreadsheets
+    from rankveil.masking.register import Register
+    from rankveil.table import Table
 
+    out, manifest, secret = places
     data, dialect = release.data, opened.dialect
     if dialect is not None and registry.ending_of(out) not in csv_text.ENDINGS:
         data, dialect = with_types(data, opened.table), None
     data, notes = for_spreadsheets(data, out, formulas=formulas)
-    with files.Staged() as staged:
+    held = files.as_held(data, out)
+    if held is not release.data:  # its content may be another now
+        content = Table(held, decimal=dialect.decimal if dialect is not None else ".")
+        release = replace(release, manifest=release.manifest.with_digest(digest_of(content)))
+    with Register(secret) as register, files.Staged() as staged:
         staged.add(secret, lambda file: file.write(release.secret.to_json().encode("utf-8")), mode=0o600)
         staged.add(manifest, lambda file: file.write(release.manifest.to_json().encode("utf-8")))
-        return *notes, *files.add_table(staged, data, out, dialect=dialect)
+        said = files.add_table(staged, data, out, dialect=dialect)
+        entered = register.add(staged, _entry(release, steps, places))
+    return release, entered, (*notes, *said)
 
 
 def _show(release: Release, *, out: str, manifest: str, secret: str, notes: list[str]) -> None:
+    from rankveil.manifest import said_of_secret
+
     records = release.manifest["records"]["out"]
     steps = ", then ".join(step["method"] for step in release.manifest["steps"])
     output.say(f"{output.count(records, 'record')} masked by {steps}.")
@@ -340,5 +401,5 @@ def _show(release: Release, *, out: str, manifest: str, secret: str, notes: list
     output.gap()
     output.line(f"release:  {out}")
     output.line(f"manifest: {manifest} (publish it with the release)")
-    output.line(f"secret:   {secret} (keep it: with it the masking can be undone)")
+    output.line(f"secret:   {secret} (keep it: {said_of_secret(release.manifest, release.secret)})")
     output.notes(notes)

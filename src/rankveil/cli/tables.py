@@ -86,16 +86,14 @@ def _loaded(path: str, reading: Reading) -> Loaded:
 
 def open_pair(original: str, masked: str, reading: Reading, matching: Matching) -> Pairing:
     """Read both files and what says how they belong together."""
-    from rankveil.manifest import Secret
+    from rankveil.manifest import Secret, fingerprint
 
     secret = None if matching.secret is None else read_secret(matching.secret)
     first = open_table(original, reading)
     second = open_release(masked, reading)
     notes = [*first.notes, *second.notes]
     if secret is not None:
-        from rankveil.manifest import fingerprint
-
-        if fingerprint(first.table) != secret.fingerprint:
+        if secret.is_of(first.table) is False:
             notes.append(
                 "the secret was made for another original, or for this one read in another way (--missing, format)"
             )
@@ -107,6 +105,12 @@ def open_pair(original: str, masked: str, reading: Reading, matching: Matching) 
         hidden = _secret_beside(masked)
         if hidden is not None:
             how["secret"] = parsed_from(hidden, "secret", Secret.from_json)
+            if fingerprint(first.table) != how["secret"].fingerprint:
+                raise PairError(
+                    f"{hidden}: the secret beside the release was made for another original, or for this one read in "
+                    f"another way (--missing, format), so it was not used; give it with --secret {hidden} if it is the "
+                    "right one, or a key column with --key"
+                )
             notes.append(f"the mapping was read from the secret beside the release: {hidden}")
         else:
             mapping = corresponds(masked, len(second.table), notes)
@@ -135,7 +139,11 @@ def _secret_beside(masked: str) -> str | None:
 
 def open_releases(original: str, masked: Sequence[str], reading: Reading, matching: Matching) -> Pairing:
     """Read an original and its releases, each with the mapping that lies beside it."""
-    each = [open_pair(original, path, reading, matching) for path in masked]
+    return together([open_pair(original, path, reading, matching) for path in masked])
+
+
+def together(each: Sequence[Pairing]) -> Pairing:
+    """Several releases of one original."""
     first = each[0]
     if len(each) == 1:
         return first
@@ -189,6 +197,20 @@ def manifest_beside(masked: str, table: Any, notes: list[str]) -> Any:
         if said not in notes:
             notes.append(said)
         return None
+
+
+def note_other_table(masked: str, table: Table, notes: list[str]) -> None:
+    """Note that a release is not what the manifest beside it describes, where there is one that can be read."""
+    from rankveil import files
+    from rankveil.files import registry
+    from rankveil.manifest import Manifest, other_table
+
+    path = f"{files.companion(registry.sheet_of(masked)[0])}.manifest.json"
+    if not os.path.isfile(path):
+        return
+    with suppress(FileError):  # which is said where the manifest is needed
+        said = other_table(parsed_from(path, "manifest", Manifest.from_json), table)
+        notes += [] if said is None else [f"{files.shown(masked)}: {said}"]
 
 
 def corresponds(masked: str, records: int, notes: list[str], *, alone: bool = True, in_parts: bool = False) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, reduce
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,7 @@ from rankveil.cluster.folders import Folder, check_target
 from rankveil.cluster.reordering import gathered, original_rows, send_records
 from rankveil.cluster.tables import check_parquet, is_parquet, rows_at_a_time
 from rankveil.cluster.work import Progress, Work
+from rankveil.digests import RowSum
 from rankveil.errors import ClusterError, FileError, ParameterError, TableError
 from rankveil.manifest import column_fingerprint, put_together
 from rankveil.masking import Account
@@ -34,6 +36,7 @@ from rankveil.restoring import broken
 from rankveil.rows import Rows
 from rankveil.schema import Schema
 from rankveil.seeds import Seed
+from rankveil.table import Table
 
 _HELD = 10
 """Numbers of memory that masking takes for each value of a column that must be in one place."""
@@ -58,6 +61,8 @@ class MaskedParts:
     account: Account
     seed: Seed
     fingerprint: str
+    digest: str
+    """That of the content of the release."""
     order: NDArray[np.intp] | None
     """The original row of each released row, when some were left out."""
     folder: Folder
@@ -71,6 +76,9 @@ class Job:
     parts: Parts
     plan: Plan
     seed: Seed
+    """The key of the release."""
+    pseudonyms: Seed | None
+    """That of its pseudonyms, where they have one of their own."""
     replicate: int
     folder: Folder
     scratch: Scratch
@@ -137,6 +145,7 @@ def masked_table(
     out: str | os.PathLike[str],
     schema: Schema | None = None,
     seed: Seed | None = None,
+    pseudonyms: Seed | None = None,
     replicate: int = 0,
     rows: int | None = None,
     block: int = BLOCK,
@@ -166,7 +175,7 @@ def masked_table(
         "bounds": source.bounds(rows=rows or rows_at_a_time(source.names, engine.memory)),
         "seed": Seed.fresh().reveal() if seed is None else None,
     }
-    private = "" if seed is None else seed.reveal()
+    private = " ".join("" if each is None else each.reveal() for each in (seed, pseudonyms)).rstrip()
     if not resume:
         _check_room(engine.scratch, source, plan)
     with Work(engine, of=of, kept=kept, private=private, resume=resume, progress=progress) as work:
@@ -176,7 +185,8 @@ def masked_table(
             folder.make(fresh=not work.resumed)
             work.places.append(folder.staging)
             own = Seed.of(work.kept["seed"]) if seed is None else seed
-            yield _masked(work, engine, source, plan, folder, schema, own, replicate, block, work.kept["bounds"])
+            keys = (own, pseudonyms)
+            yield _masked(work, engine, source, plan, folder, schema, keys, replicate, block, work.kept["bounds"])
         except (ClusterError, KeyboardInterrupt) as error:
             if folder.committed:
                 work.finish()
@@ -210,16 +220,19 @@ def _masked(
     plan: Plan,
     folder: Folder,
     schema: Schema,
-    seed: Seed,
+    keys: tuple[Seed, Seed | None],
     replicate: int,
     block: int,
     bounds: Sequence[int],
 ) -> MaskedParts:
-    work.plan([("look_at", 2.0, 1), ("attempt", 3.0, 4), ("fingerprint_of", 2.0, 1)])
+    work.plan([("look_at", 2.0, 1), ("fingerprint_of", 2.0, 1), ("attempt", 3.0, 4), ("row_sum_of", 2.0, 1)])
+    seed, pseudonyms = keys
     labels = _labels(plan, source, schema)
     parts = looked_at(work, source, schema=schema, bounds=tuple(bounds), scratch=work.scratch, labels=labels)
     plan = masking.settled(plan, parts.whole)
-    job = Job(parts, plan, seed, replicate, folder, work.scratch)
+    told = put_together(work(partial(fingerprint_of, parts), source.names))
+    key = masking.release_key(seed, parts.whole, plan, fingerprint=told, replicate=replicate)
+    job = Job(parts, plan, key, pseudonyms, replicate, folder, work.scratch)
     starts = [Part(number, start) for number, start in enumerate(bounds[:-1])]
     made = together(work, partial(mask_part, job), starts, scratch=work.scratch, block=block)
     wanted = _alike([part.schema for part in made])
@@ -233,10 +246,10 @@ def _masked(
         others = [k for k, part in enumerate(made) if not part.schema.equals(wanted, check_metadata=True)]
         work(partial(rewrite, folder, wanted), others)
         order = _order(job) if any(part.reordered for part in made) else None
-    columns = work(partial(fingerprint_of, parts), source.names)
     _check_whole(folder, account.released)
+    rows = reduce(RowSum.merged, work(partial(row_sum_of, folder), parts.partitions))
     count = len(starts)
-    told = f"masked in {count} part{'s' if count > 1 else ''} on the cluster {engine.address.text}"
+    where = f"masked in {count} part{'s' if count > 1 else ''} on the cluster {engine.address.text}"
     resumed = ("what an earlier run had done was taken up",) if work.resumed else ()
     said = dict.fromkeys(note for part in made for note in part.notes)
     return MaskedParts(
@@ -244,10 +257,11 @@ def _masked(
         plan,
         account,
         seed,
-        put_together(columns),
+        told,
+        rows.digest,
         order,
         folder,
-        (*engine.notes, *source.notes, *said, told, *resumed),
+        (*engine.notes, *source.notes, *said, where, *resumed),
     )
 
 
@@ -283,7 +297,8 @@ def _is_ordered(source: Source, schema: Schema, name: str) -> bool:
 def mask_part(job: Job, part: Part, rows: Rows) -> Made:
     """Mask a partition and write its release."""
     table = job.parts.table(part.number)
-    applied = masking.apply(table, job.plan, seed=job.seed, replicate=job.replicate, rows=rows, until=job.reorder)
+    drawn: dict[str, Any] = {"seed": job.seed, "pseudonyms": job.pseudonyms, "replicate": job.replicate}
+    applied = masking.apply(table, job.plan, rows=rows, until=job.reorder, **drawn)
     numbers = {
         name: values
         for name, values in {**applied.values, **applied.weights}.items()
@@ -303,13 +318,13 @@ def mask_part(job: Job, part: Part, rows: Rows) -> Made:
     kept = np.arange(len(table)) if applied.order is None else applied.order
     original = kept.astype(np.int64) + part.start
     account = applied.account(table)
+    anywhere = job.reorder is not None or applied.order is not None
+    made = in_no_order(made, made.column_names if anywhere else applied.masked)
     if job.reorder is not None:
         here = rows.with_only(made.num_rows)
         named = ("mask", job.reorder, job.plan.steps[job.reorder].entry.id, job.replicate)
         draws = job.seed.stream(*named).at(start=here.start).bits(made.num_rows)
         places_now = here.places(draws)
-        moved = here.count(int(np.count_nonzero(places_now != here.start + np.arange(places_now.size))))
-        made = in_no_order(made) if moved else made
         send_records(job.scratch, part.number, made, places_now, original)
         account = account.with_step(tuple(made.column_names))
     else:
@@ -351,6 +366,12 @@ def rewrite(folder: Folder, wanted: pa.Schema, number: int) -> None:
 def fingerprint_of(parts: Parts, name: str) -> bytes:
     """A task: the fingerprint of a column."""
     return column_fingerprint(name, lambda: (parts.column(name, p) for p in parts.partitions))
+
+
+def row_sum_of(folder: Folder, number: int) -> RowSum:
+    """A task: what a part of the release adds to the digest of its content."""
+    with places.opened(folder.part(number)) as file:
+        return RowSum.of(Table(pq.ParquetFile(file).read()))
 
 
 def _order(job: Job) -> NDArray[np.intp]:

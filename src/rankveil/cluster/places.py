@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankveil import cluster as clusters
 from rankveil.errors import ParameterError
+from rankveil.pairing import checked_mapping
 
 if TYPE_CHECKING:
     from rankveil.cluster.attacks import Linked, Trying
@@ -159,7 +160,7 @@ def not_in_parts(how: Mapping[str, Any], *, also: Collection[str] = ()) -> str |
         if name in also:
             continue
         if name == "mapping":
-            if not given:
+            if not checked_mapping(given):
                 return "records that do not correspond are not for a cluster"
         elif name not in _IN_PARTS and given is not None:
             return f"{name} is not for a cluster"

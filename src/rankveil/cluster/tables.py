@@ -16,6 +16,7 @@ from rankveil.cluster.work import Work
 from rankveil.errors import FileError, FormatError, PairError, ParameterError, TableError, suggestion
 from rankveil.files import Loaded
 from rankveil.files.folders import ENDING, refuse_table_format
+from rankveil.pairing import checked_mapping
 from rankveil.partitions import places
 from rankveil.partitions.aligning import parted_tables
 from rankveil.partitions.parquet import Source, check_aligned, survey
@@ -114,6 +115,7 @@ def given_tables(
 ) -> Given:
     """Both tables by their footers, and what was told of them."""
     check_parquet(original, masked)
+    mapping = checked_mapping(mapping)
     if key is not None and not mapping:
         raise PairError("give one of key, secret and no mapping: they contradict each other")
     first, second = (survey(places.absolute(path)) for path in (original, masked))

@@ -77,6 +77,49 @@ def compare(
     """
     refuse_unknown(declared)
     table = Table.of(loaded(original, **{"schema": None, **declared}), **declared)
+    study = Study(table, table.usable(columns), seed=Seed.of(seed), settings=settings, target=target)
+    return compare_on(
+        study,
+        methods,
+        at=at,
+        sweep=sweep,
+        risk=risk,
+        utility=utility,
+        replicates=replicates,
+        parameters=parameters,
+        columns=columns,
+        points=points,
+        workers=workers,
+        state=state,
+        resume=resume,
+        progress=progress,
+        cluster=cluster,
+        scratch=scratch,
+        memory=memory,
+    )
+
+
+def compare_on(
+    study: Study,
+    methods: Sequence[str],
+    *,
+    at: Mapping[str, float] | None = None,
+    sweep: bool = False,
+    risk: str = "rank_linkage",
+    utility: Sequence[str] = UTILITY,
+    replicates: int = 5,
+    parameters: Mapping[str, Mapping[str, Any]] | None = None,
+    columns: Sequence[str] | None = None,
+    points: int = SWEEP_POINTS,
+    workers: int | None = None,
+    state: str | Path | None = None,
+    resume: bool = False,
+    progress: Progress | None = None,
+    cluster: str | Engine | None = None,
+    scratch: str | os.PathLike[str] | None = None,
+    memory: str | int | None = None,
+) -> Comparison:
+    """The comparison on a study that is made already."""
     wanted = _wanted(at, sweep=sweep, replicates=replicates, points=points)
     utilities = tuple(dict.fromkeys(listed(utility)))
     _check_family(risk, "risk", OF_RISK)
@@ -84,7 +127,6 @@ def compare(
         _check_family(name, "utility", OF_UTILITY)
     if "utility" in wanted and not utilities:
         raise ParameterError("a comparison at equal utility needs the utility's name")
-    study = Study(table, table.usable(columns), seed=Seed.of(seed), settings=settings, target=target)
     contestants = [
         Contestant.of(name, study, fixed=(parameters or {}).get(name, {}), replicates=replicates, columns=columns)
         for name in dict.fromkeys(listed(methods))

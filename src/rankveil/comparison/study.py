@@ -17,6 +17,7 @@ from rankveil.categories import Categories
 from rankveil.errors import NotApplicableError, RankveilError, TableError
 from rankveil.execute import one_core_algebra
 from rankveil.intruder.finding import Finding, find_people
+from rankveil.intruder.simulation import Told
 from rankveil.matching import Known, known_of, masked_places, matrix
 from rankveil.measuring import Measuring, Settings
 from rankveil.pairs import Mapping_, Pair, Rows
@@ -73,7 +74,10 @@ class Study:
         seed: Seed,
         settings: Settings | None = None,
         target: str | None = None,
+        grid: bool = True,
     ) -> None:
+        self.grid = grid
+        """Whether numbers are put on their grid, as in a release; the papers' maskings are not."""
         self.table, self.names, self.seed = table, tuple(names), seed
         self.settings, self.target = settings or {}, target
         x = matrix(table, self.names, what="original")
@@ -93,9 +97,13 @@ class Study:
             known=known_of(table, table),
         )
 
+    def applied(self, plan: Plan, replicate: int) -> masking.Applied:
+        """One of its maskings."""
+        return masking.apply(self.table, plan, seed=self.seed, replicate=replicate, grid=self.grid)
+
     def pair(self, plan: Plan, replicate: int) -> Pair:
         """The original beside one of its maskings, records in the order of the original."""
-        applied = masking.apply(self.table, plan, seed=self.seed, replicate=replicate)
+        applied = self.applied(plan, replicate)
         return self.beside(applied, mapping=_mapping(plan))
 
     @cached_property
@@ -106,7 +114,7 @@ class Study:
 
     def attacked(self, plan: Plan, replicate: int) -> Finding:
         """What somebody who uses everything finds in one of the maskings, in all columns but identifiers."""
-        applied = masking.apply(self.table, plan, seed=self.seed, replicate=replicate)
+        applied = self.applied(plan, replicate)
         frame, _ = self.table.replaced(
             applied.values,
             order=applied.order,
@@ -119,7 +127,7 @@ class Study:
         return find_people(
             self.table,
             Table(frame, schema=kept, decimal=self.table.decimal),
-            manifest=plan,
+            manifest=Told(plan, applied.steps),
             truth=origin.astype(np.int64),
             columns=[name for name in self.table.names if name not in {*applied.dropped, *self.identifiers}],
             seed=self.seed,

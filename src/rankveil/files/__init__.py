@@ -29,6 +29,7 @@ __all__ = [
     "Loaded",
     "Staged",
     "add_table",
+    "as_held",
     "bring_back",
     "check_finished",
     "check_names",
@@ -103,6 +104,15 @@ def add_table(
     replacement = database.begin(data, name)
     staged.join(replacement)
     return replacement.notes
+
+
+def as_held(data: pa.Table, path: PathLike) -> pa.Table:
+    """The table with the cells that a file of `path`'s ending has: Stata and SPSS keep categories as codes."""
+    from rankveil.files import spss, stata, statistical
+
+    if registry.ending_of(os.fspath(path)) not in (*stata.ENDINGS, *spss.ENDINGS):
+        return data
+    return statistical.coded(data)
 
 
 def save(data: pa.Table, path: PathLike, *, dialect: Dialect | None = None) -> tuple[str, ...]:

@@ -107,11 +107,11 @@ class Staged:
         with said_of(given):
             allowed = mode if mode == PRIVATE else mode_under_umask(folder, mode)
             temporary = self._journal.temporary(folder)
-            self._waiting.append(_Waiting(given, target, temporary, allowed))
             with open(temporary, "xb", opener=_private) as file:
                 write(file)
                 file.flush()
                 os.fsync(file.fileno())
+            self._waiting.append(_Waiting(given, target, temporary, allowed))
 
     def _commit(self) -> None:
         renamings: list[Renaming] = []

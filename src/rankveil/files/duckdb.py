@@ -24,13 +24,21 @@ if TYPE_CHECKING:
 ENDINGS = ("duckdb://",)
 
 _CONFIG: dict[str, Any] = {
-    "enable_external_access": "false",  # no file but the database itself, no address, no ATTACH, no COPY
     "allow_persistent_secrets": "false",  # those of the user are not for whoever made the database
     "allow_community_extensions": "false",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "python_enable_replacements": "false",  # a name in SQL is never a variable of this program
 }
+_SETTINGS = (
+    "temp_directory = ''",  # otherwise a folder beside the database, in which views could read whatever was put there
+    "enable_external_access = false",  # no file but the database itself, no address, no ATTACH, no COPY
+    "TimeZone = 'UTC'",
+    "lock_configuration = true",
+)
+"""In this order, before anything of the database is asked: the first cannot be set after the second."""
+_BESIDE = (".wal", ".wal.recovery", ".wal.checkpoint")
+"""Behind the name of a database: files that DuckDB reads and writes, and that a view may read like the database."""
 _PLAIN = (
     *("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"),
     *("FLOAT", "DOUBLE", "VARCHAR", "BLOB", "DATE", "TIME", "TIMESTAMP WITH TIME ZONE"),
@@ -161,13 +169,14 @@ def _connect(address: Address, *, write: bool) -> duckdb.DuckDBPyConnection:
     if not write and not os.path.exists(address.file):
         raise FileError(f"{address.shown}: there is no such file")
     _refuse_other(address)
+    _refuse_links(address)
     made: duckdb.DuckDBPyConnection = library.connect(
         os.path.abspath(address.file), read_only=not write, config=dict(_CONFIG)
     )
     # what connections of this program to one file share is set by the first of them
     if not made.execute("SELECT current_setting('lock_configuration')").fetchall()[0][0]:
-        made.execute("SET GLOBAL TimeZone = 'UTC'")
-        made.execute("SET GLOBAL lock_configuration = true")
+        for setting in _SETTINGS:
+            made.execute(f"SET GLOBAL {setting}")
     return made
 
 
@@ -180,6 +189,17 @@ def _refuse_other(address: Address) -> None:
         return
     if start[_MAGIC_PLACE:] != _MAGIC:
         raise _no_database(address)
+
+
+def _refuse_links(address: Address) -> None:
+    """An error for a link beside the database: a view could read, and a change could write, wherever it leads."""
+    for ending in _BESIDE:
+        beside = os.path.abspath(address.file) + ending
+        if os.path.islink(beside):
+            raise FileError(
+                f"{address.shown}: the file {os.path.basename(beside)} beside it is a symbolic link to "
+                f"{os.path.realpath(beside)}, which DuckDB would read and change; remove the link"
+            )
 
 
 def _no_database(address: Address) -> FormatError:

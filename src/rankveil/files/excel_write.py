@@ -192,6 +192,8 @@ def _maker(sheet: Any, array: pa.Array, described: Described) -> Maker | None:
         unsafe = pc.any(pc.match_substring_regex(array, _UNSAFE), min_count=0).as_py()
         return _text_maker(sheet, mixed=mixed) if mixed or unsafe else None
     about = metadata.in_words_of(described, "excel")
+    if pa.types.is_floating(kind):
+        return _exact_maker(sheet, about.format)
     if not pa.types.is_temporal(kind):
         return _formatted(sheet, about.format) if about.format else None
     return _formatted(sheet, about.format or _FORMATS[clocks.what_of(kind)])
@@ -203,6 +205,25 @@ def _formatted(sheet: Any, format: str) -> Maker:
     def make(value: Any) -> Any:
         cell = WriteOnlyCell(sheet, value)
         cell.number_format = format
+        return cell
+
+    return make
+
+
+def _exact_maker(sheet: Any, format: str) -> Maker:
+    """Numbers with all their digits: openpyxl writes 16, and some need 17."""
+    from openpyxl.cell import WriteOnlyCell
+
+    def make(value: float) -> Any:
+        short = float(f"{value:.16g}") == value
+        if short and not format:
+            return value
+        cell = WriteOnlyCell(sheet, value)
+        if not short:
+            cell.value = repr(value)
+            cell.data_type = "n"  # the text is what is written for the number
+        if format:
+            cell.number_format = format
         return cell
 
     return make

@@ -45,10 +45,19 @@ _CAREFUL = (
     "PRAGMA trusted_schema = OFF",  # functions and virtual tables with effects are not for views and expressions
     "PRAGMA cell_size_check = ON",
     "PRAGMA mmap_size = 0",
+    "PRAGMA secure_delete = ON",  # rows of a table that a release takes the place of do not stay in free pages
 )
 """What SQLite recommends for database files of others."""
 
+_WAL, _WAL_PLACE = b"\2\2", 18
+"""What a database file has near its beginning that writes into a log first, and where."""
+
 _EXPORT = "if you trust it, export it to a table first, in sqlite3: CREATE TABLE name AS SELECT * FROM view"
+
+_UNENDED = (
+    "a program was stopped in the middle of changing it; writing to it undoes that or finishes it, with rankveil or "
+    "with the program that was stopped (reading changes nothing)"
+)
 
 _READING = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE)
 _PRAGMAS = ("table_info", "schema_version")
@@ -63,6 +72,7 @@ def load(path: str, *, separator: str | None = None, decimal: str | None = None,
     import pyarrow as pa
 
     address = _address(path)
+    before = _last_change(address)
     with _said_of(address, deed="read"), closing(_connect(address, write=False)) as connection:
         name = _find(connection, address)
         _refuse_virtual(address, _tables(connection)[name], deed="read")
@@ -77,6 +87,8 @@ def load(path: str, *, separator: str | None = None, decimal: str | None = None,
             for column, made, values in zip(names, chunks, zip(*batch, strict=True), strict=True):
                 made.append(_array(column, values))
                 intake.add(made[-1].nbytes)
+    if before != _last_change(address):
+        raise FileError(f"{address.shown}: was changed by another program while it was read; try again")
     notes = [f"{address.shown}: read in the order of its {rowid}" if rowid else databases.no_order(address)]
     columns = []
     for column, made in zip(names, chunks, strict=True):
@@ -181,11 +193,36 @@ def _connect(address: Address, *, write: bool) -> sqlite3.Connection:
     mode = "rwc" if write and not os.path.exists(address.file) else "rw" if write else "ro"
     # isolation_level None: transactions begin and end where this module says so
     uri = f"file:{quote(os.path.abspath(address.file))}?mode={mode}"
+    if not write and _leaves_files(address):
+        uri += "&immutable=1"
     made = sqlite3.connect(uri, uri=True, timeout=WAIT, isolation_level=None)
     for setting in _CAREFUL:
         made.execute(setting)
     made.set_authorizer(_allowed_to_write if write else _allowed_to_read)
     return made
+
+
+def _last_change(address: Address) -> tuple[int, int] | None:
+    """What tells whether a database was changed that is read without locks; None for one that is read with them."""
+    if not os.path.exists(address.file) or not _leaves_files(address):
+        return None
+    found = os.stat(address.file)
+    return found.st_mtime_ns, found.st_size
+
+
+def _leaves_files(address: Address) -> bool:
+    """Whether SQLite would make files beside a database only to read it: one with a log that nobody uses now."""
+    file = os.path.realpath(address.file)
+    try:
+        with open(file, "rb") as database:
+            start = database.read(_WAL_PLACE + len(_WAL))
+    except OSError:  # SQLite says why it cannot be opened
+        return False
+    if start[_WAL_PLACE:] != _WAL or os.path.lexists(f"{file}-shm"):
+        return False
+    if os.path.lexists(f"{file}-wal") and os.lstat(f"{file}-wal").st_size:
+        raise FileError(f"{address.shown}: {_UNENDED}")
+    return not os.path.lexists(file + JOURNAL)
 
 
 def _allowed_to_write(deed: int, first: str | None, second: str | None, *rest: str | None) -> int:
@@ -462,10 +499,7 @@ def _told(address: Address, error: sqlite3.Error | OverflowError | UnicodeDecode
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return FileError(f"{address.shown}: is locked by another program; try again when that is done")
     if name == "SQLITE_READONLY_ROLLBACK":
-        return FileError(
-            f"{address.shown}: a program was stopped in the middle of changing it; writing to it undoes that, with "
-            "rankveil or with the program that was stopped (reading changes nothing)"
-        )
+        return FileError(f"{address.shown}: {_UNENDED}")
     if name.startswith("SQLITE_READONLY"):
         return FileError(f"{address.shown}: is write-protected; give another name or allow writing")
     if name.startswith("SQLITE_CORRUPT"):

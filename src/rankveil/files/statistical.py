@@ -204,6 +204,18 @@ def categories_of(array: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]
     return found, found == 0, words
 
 
+def coded(data: pa.Table) -> pa.Table:
+    """The table with the codes of categories that these formats keep, which have their words as labels beside them."""
+    import pyarrow as pa
+
+    for place, name in enumerate(data.column_names):
+        array = whole_array(data[name])
+        if pa.types.is_dictionary(array.type):
+            codes, absent, _ = categories_of(array)
+            data = data.set_column(place, name, pa.array(codes, mask=absent))
+    return data
+
+
 def numbers_of(array: pa.Array, *, name: str, program: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Numbers as int64 or float64, and which are missing; refuses whole or decimal ones that a double cannot hold."""
     import pyarrow as pa

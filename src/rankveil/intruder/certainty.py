@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from rankveil.intruder.model import Model
+from rankveil.intruder.model import Model, equal_codes
 from rankveil.matchings import forced_links
 
 Array = NDArray[np.float64]
@@ -15,6 +15,8 @@ Places = NDArray[np.int64]
 
 PAIRS = 20_000_000
 """Feasible pairs up to which links that follow from all of them are searched."""
+PATTERNS = 1_000
+"""Patterns of missing cells that are looked at, the most frequent ones first."""
 
 
 def certain_links(
@@ -32,8 +34,9 @@ def certain_links(
     many_x = np.bincount(key_x[person], minlength=groups)
     many_y = np.bincount(key_y[key_y >= 0], minlength=groups)
     if not bounded or not model.count:
-        # somebody left out might have been the only one; somebody unknown might have the record only if there are two
-        sure = (many_x == 1) & (many_y == 1) if left_out == 0 else np.zeros(groups, dtype=bool)
+        # of somebody unknown there may be the record, where others were left out; who knows everybody excludes that
+        alone = people is None or left_out == 0
+        sure = (many_x == 1) & (many_y == 1) if alone else np.zeros(groups, dtype=bool)
         owner = np.full(groups, -1, dtype=np.int64)
         owner[key_y[key_y >= 0]] = np.flatnonzero(key_y >= 0)
         found = person[sure[key_x[person]]]
@@ -53,6 +56,42 @@ def certain_links(
         model.notes.append("no one-to-one link of all records is possible under the manifest; nothing is certain")
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     return person[made[0]], made[1].astype(np.int64)
+
+
+def links_by_what_is_left(
+    keys: Mapping[str, Array], suppressed: Mapping[str, Array], released: Mapping[str, Array]
+) -> tuple[Places, Places]:
+    """Links of released records whose remaining cells only one original has; for somebody who knows all originals.
+
+    >>> x, y = np.array([1.0, 1.0, 2.0]), np.array([5.0, 6.0, 6.0])
+    >>> links_by_what_is_left({}, {"A": x, "B": y}, {"A": np.array([np.nan, 1.0]), "B": np.array([5.0, np.nan])})
+    (array([0]), array([0]))
+    """
+    fixed, lossy = ([equal_codes(x, released[name]) for name, x in each.items()] for each in (keys, suppressed))
+    gone = np.column_stack([y == 0 for _, y in lossy])
+    patterns, of, many = np.unique(gone, axis=0, return_inverse=True, return_counts=True)
+    people, records = [], []
+    for number in np.argsort(-many)[:PATTERNS]:
+        rows = np.flatnonzero(of.reshape(-1) == number)
+        there = [codes for codes, lost in zip(lossy, patterns[number], strict=True) if not lost]
+        if not there:
+            continue
+        code = np.zeros(lossy[0][0].size + rows.size, dtype=np.int64)
+        for x, y in (*fixed, *there):
+            values = np.concatenate((x, y[rows])) + 1
+            code = np.unique(code * (int(values.max()) + 1) + values, return_inverse=True)[1]
+        first, second = code[: -rows.size], code[-rows.size :]
+        owners = np.bincount(first, minlength=int(code.max()) + 1)
+        owner = np.zeros(owners.size, dtype=np.int64)
+        owner[first] = np.arange(first.size)
+        alone = owners[second] == 1
+        people.append(owner[second[alone]])
+        records.append(rows[alone])
+    if not people:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    person, record = np.concatenate(people), np.concatenate(records)
+    once = np.bincount(person, minlength=1)[person] == 1  # two records of one person contradict each other
+    return person[once], record[once]
 
 
 def _pairs(key_x: Places, key_y: Places, groups: int) -> tuple[Places, Places]:

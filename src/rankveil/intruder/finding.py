@@ -12,22 +12,21 @@ from numpy.typing import NDArray
 from rankveil.errors import FileError, ParameterError, listing
 from rankveil.intruder.bets import Bets, bets
 from rankveil.intruder.calibration import Calibration, claims, wilson
-from rankveil.intruder.certainty import certain_links
+from rankveil.intruder.certainty import certain_links, links_by_what_is_left
 from rankveil.intruder.fitting import fitted_models
 from rankveil.intruder.learning import Learned, learned_model
 from rankveil.intruder.low_bits import low_bits
 from rankveil.intruder.model import Model, Part, stated_model
 from rankveil.intruder.shared import SharedColumns
-from rankveil.intruder.simulation import Simulated, Simulator, plan_of
+from rankveil.intruder.simulation import Simulated, Simulator, Told, told_by
 from rankveil.intruder.structure import NO_LINKS, linked_by_pairs
-from rankveil.plans import Plan
 from rankveil.seeds import Seed
 from rankveil.table import Table
 
 Array = NDArray[np.float64]
 Places = NDArray[np.int64]
 Source = Literal["manifest", "learned", "simulated"]
-Published = Mapping[str, Any] | Plan
+Published = Mapping[str, Any] | Told
 """What was published of a masking: the content of a manifest, or the plan that it tells."""
 Progress = Callable[[int, int], None]
 
@@ -364,6 +363,11 @@ class Attack:
                 Evidence("low_bits", state.share(right), int(sure[0].size), None, "most doubles cannot be reached")
             )
         state.settle(*sure)
+        if isinstance(simple, Learned) and simple.suppressed and known is None and self.records <= self.count:
+            links = links_by_what_is_left(simple.keys, simple.suppressed, made.values)
+            state.settle(*links)
+            hits = None if truth is None else state.share((truth[links[1]] == links[0]).astype(float))
+            evidence.append(Evidence("cells_left", hits, int(links[0].size), None, "nobody else has the same ones"))
         paired = max([self.paired(made)] if pairs is None else pairs, key=lambda links: links[0].size)
         number = int(paired[0].size)
         hits = None if truth is None else state.share((truth[paired[1]] == paired[0]).astype(float))
@@ -372,6 +376,11 @@ class Attack:
         if "row_order" not in self.without:
             evidence += self._row_order(state, manifest, truth)
         present = None
+        if state.right is not None and (wrong := int(np.sum(state.right[state.certain] < 1))):
+            self.notes.append(
+                f"{wrong:,} of the links that he takes as certain are wrong: what he learned from the two tables "
+                "is not what was done"
+            )
         if truth is not None:
             there = np.zeros(self.count, dtype=bool)
             there[truth[truth >= 0]] = True
@@ -395,7 +404,8 @@ class Attack:
         )
 
     def _sure(self, model: Model, made: Prepared, known: Places | None) -> tuple[Places, Places]:
-        return certain_links(model, made.values, self.records, people=known, left_out=self._left_out(known))
+        gone = max(self.count - self.records, 0)  # of all: whether one of those whom he knows is gone he does not know
+        return certain_links(model, made.values, self.records, people=known, left_out=gone)
 
     def paired(self, made: Prepared) -> tuple[Places, Places]:
         """Links that follow from swaps in pairs."""
@@ -438,8 +448,8 @@ class Attack:
     # -- with a manifest
 
     def _from_manifest(self, manifest: Published) -> tuple[Model, list[Simulated], Source]:
-        plan = manifest if isinstance(manifest, Plan) else plan_of(manifest, self.shared.original)
-        simulator = Simulator(self.shared, plan, self.draws)
+        told = manifest if isinstance(manifest, Told) else told_by(manifest, self.shared.original)
+        simulator = Simulator(self.shared, told, self.draws)
         number = releases_for(self.count) if self.calibrate else min(2, releases_for(self.count))
         releases = [self._simulated(simulator, k, number) for k in range(number)]
         model, open_ = stated_model(self.shared, simulator, releases, self.names)

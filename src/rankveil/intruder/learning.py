@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from rankveil import orders
 from rankveil.intruder.bets import bets
 from rankveil.intruder.fitting import NormalPart, normal_scores
-from rankveil.intruder.model import CodePart, Model, Part, equal_codes
+from rankveil.intruder.functions import functions_of, suppressed
+from rankveil.intruder.model import CodePart, MissingPart, Model, Part, Values, equal_codes
 from rankveil.intruder.shared import SharedColumns
 from rankveil.intruder.simulation import Simulated
+from rankveil.likelihood import Points, Term
 from rankveil.seeds import Seed
 
 Array = NDArray[np.float64]
@@ -42,6 +44,13 @@ _LARGEST = 1e140
 """Numbers beyond it, and differences below its inverse, have no squares to be summed."""
 _SAME_PERSON = 6.0
 """Standard deviations by which links of equal values must agree better in the other columns than links beside them."""
+_EXACT = 1e-6
+"""The least spread, as a share of a column's own."""
+_SELDOM = 0.02
+"""How often a cell that was missing is there, or lost where none needs to be."""
+_LEAST_RECORDS = 30
+_SHRUNK = 0.25
+"""The share of its variance below which a column is in other units."""
 _STAR = "*"
 _STAYS = 0.7
 """The probability that a category stays, assumed at first."""
@@ -53,6 +62,8 @@ class Learned(Model):
 
     learned: dict[str, float] = field(default_factory=dict)
     """For each column of numbers the standard deviation of what was added, as a share of the column's own."""
+    suppressed: dict[str, Array] = field(default_factory=dict)
+    """Columns that lost cells and were left as they are otherwise: what every original has there."""
 
     def simulated(self, released: Mapping[str, Array], seed: Seed, number: int) -> Simulated | None:
         """A release with the learned parameters; None where nothing was learned."""
@@ -71,6 +82,11 @@ class Learned(Model):
                 row = np.where(gone, 0, part.x).astype(int)
                 drawn = (stream.random(self.count)[:, None] > upto[row] / upto[row][:, -1:]).sum(axis=1)
                 values[part.name] = np.where(gone, np.nan, np.minimum(drawn, upto.shape[1] - 1))
+        for part in self.parts:
+            if isinstance(part, MissingPart):
+                gone = seed.stream("intruder", "learned", number, part.name, "missing").random(self.count)
+                lost = gone < np.exp(part.log_matrix[part.x.astype(int), 1])
+                values[part.name] = np.where(lost, np.nan, values[part.name])
         order = seed.stream("intruder", "learned", number, "order").order(self.count)
         size = min(len(next(iter(released.values()))), self.count)
         order = order[:size]
@@ -83,6 +99,14 @@ class _Spread(NormalPart):
 
     x: Array = field(default_factory=lambda: np.zeros((0, 0)))
     spread: Array = field(default_factory=lambda: np.zeros(0))
+
+    def term(self, released: Values) -> Term:
+        y = np.column_stack([released[name] for name in self.names])
+        y = np.column_stack([normal_scores(column) for column in y.T]) if self.scores else y
+        weights = 1 / np.maximum(self.spread, 1e-300)
+        # a missing cell is no evidence here, which no search tree knows: where cells were lost all pairs are weighed
+        rough = bool(np.mean(np.isnan(y)) > np.mean(np.isnan(self.x)))
+        return Points(self.x * weights, y * weights, rough=rough)
 
     @classmethod
     def of(cls, names: Sequence[str], x: Array, spread: Array, *, scores: bool) -> _Spread:
@@ -113,6 +137,12 @@ def learned_model(shared: SharedColumns, released: Mapping[str, Array], records:
     comparable = [name for name in names if name not in model.keys and shared.comparable(name)]
     for name in _untouched(comparable, original, released):
         model.keys[name] = original[name]
+    if records == count:
+        open_ = {name: original[name] for name in comparable if name not in model.keys and name in shared.numeric}
+        for name, fit in functions_of(open_, released, kept=model.keys).items():
+            model.keys[name] = fit
+            if not _multiset(original[name], released[name]):
+                model.notes.append(f"column {name}: its released values are a function of the original's")
     left = [name for name in comparable if name not in model.keys]
     numeric = [name for name in left if name in shared.numeric and _varies(original[name])]
     # columns that still have the original's values were swapped: their ranks say more than their values; so they do
@@ -120,10 +150,15 @@ def learned_model(shared: SharedColumns, released: Mapping[str, Array], records:
     swapped = [
         name
         for name in numeric
-        if _multiset(original[name], released[name]) or _extreme(original[name]) or _extreme(released[name])
+        if _multiset(original[name], released[name])
+        or _extreme(original[name])
+        or _extreme(released[name])
+        or _rescaled(original[name], released[name])
     ]
     plain = [name for name in numeric if name not in swapped]
     coded = [name for name in left if name not in shared.numeric and 1 < len(shared.labels(name)) <= _FEW_LABELS]
+    exact = suppressed({name: original[name] for name in [*numeric, *coded]}, released, kept=model.keys)
+    model.suppressed = {name: original[name] for name in left if name in exact}
     silent = [name for name in names if name not in model.keys and name not in numeric and name not in coded]
     model.silent += silent
     blocks = [(block, scores) for block, scores in ((plain, False), (swapped, True)) if block]
@@ -134,11 +169,14 @@ def learned_model(shared: SharedColumns, released: Mapping[str, Array], records:
         if not scores:  # noise adds its variance
             wide = np.array([np.nanvar(released[name]) for name in block]) / np.nanvar(x, axis=0)
             first = np.sqrt(np.clip(wide - 1, _LEAST**2, _MOST**2))
+        first[[name in exact for name in block]] = _EXACT
         parts.append(_Spread.of(block, x, first * np.nanstd(x, axis=0), scores=scores))
     released = {**released, **{name: _without_stars(shared, name, released[name]) for name in coded}}
     parts += [_first_matrix(shared, name, original[name], released[name]) for name in coded]
     if not parts:
         return model
+    for name in (*numeric, *coded):
+        _add_missing(parts, name, original[name], released[name])
     several: Places | None = (
         None if count <= _PEOPLE else np.sort(Seed.of(0).stream("learning").order(count)[:_PEOPLE]).astype(np.int64)
     )
@@ -158,10 +196,23 @@ def learned_model(shared: SharedColumns, released: Mapping[str, Array], records:
     return model
 
 
+def _add_missing(parts: list[Part], name: str, x: Array, y: Array) -> None:
+    """Missing cells stay missing, but for a few; of the others as many are lost as the numbers say."""
+    before = np.isnan(x)
+    if not before.any() and not np.isnan(y).any():
+        return
+    gone, was = float(np.mean(np.isnan(y))), float(before.mean())
+    lost = float(np.clip((gone - was) / max(1 - was, 1e-9), _SELDOM, 1 - _SELDOM))
+    chances = np.array([[1 - lost, lost], [_SELDOM, 1 - _SELDOM]])
+    parts.append(MissingPart(name, before.astype(float), np.log(chances)))
+
+
 def _settled(before: Part, after: Part) -> bool:
     """Whether the parameters hardly changed."""
     if isinstance(before, _Spread) and isinstance(after, _Spread):
         return bool(np.all(np.abs(after.spread - before.spread) <= _SETTLED * before.spread))
+    if isinstance(before, MissingPart):
+        return True
     assert isinstance(before, CodePart)
     assert isinstance(after, CodePart)
     return bool(np.abs(np.exp(after.log_matrix) - np.exp(before.log_matrix)).max(initial=0.0) <= _SETTLED)
@@ -179,8 +230,10 @@ def _again(part: Part, released: Mapping[str, Array], rows: Places, columns: Pla
             spread[j] = np.sqrt(float(np.sum(weight[there] * apart[there] ** 2)) / max(total, 1e-300))
         if not part.scores:
             spread = _with_variances(part, released, spread, float(weight.sum()))
-        least = 1e-6 * np.nanstd(part.x, axis=0)
+        least = _EXACT * np.nanstd(part.x, axis=0)
         return _Spread.of(part.names, part.x, np.maximum(spread, least), scores=part.scores)
+    if isinstance(part, MissingPart):
+        return part
     assert isinstance(part, CodePart)
     counts = np.where(np.isfinite(part.log_matrix), 0.05, 0.0)
     y = released[part.name]
@@ -314,6 +367,15 @@ def _same_person(
         if spread > 0:
             total, number = total + float(more.mean()) / spread * np.sqrt(used.size), number + 1
     return number > 0 and total / np.sqrt(number) > _SAME_PERSON
+
+
+def _rescaled(x: Array, y: Array) -> bool:
+    """Whether a column is in other units: noise around the values moves no mean so far and takes no variance away."""
+    x, y = x[~np.isnan(x)], y[~np.isnan(y)]
+    if min(x.size, y.size) < _LEAST_RECORDS:
+        return False
+    apart = abs(float(y.mean()) - float(x.mean())) / max(np.sqrt(x.var() / x.size + y.var() / y.size), 1e-300)
+    return bool(apart > _SAME_PERSON or y.var() < _SHRUNK * x.var())
 
 
 def _few(x: Array) -> bool:

@@ -37,6 +37,7 @@ from rankveil.likelihood import (
     Unrelated,
     whitened,
 )
+from rankveil.masking.grid import put
 from rankveil.methods.round import decimals_of
 from rankveil.plans import Plan, Step
 from rankveil.rank_noise import RankNoiseTerm, middle_keys
@@ -88,7 +89,7 @@ class JointPart:
     names: tuple[str, ...]
     x: Array
     weights: Array
-    """What makes the noise of the columns independent and of unit variance."""
+    """What makes the noise of the columns, and what rounding adds to it, independent and of unit variance."""
 
     def term(self, released: Values) -> Term:
         return Points(self.x @ self.weights, np.column_stack([released[name] for name in self.names]) @ self.weights)
@@ -184,9 +185,11 @@ class SignedPart:
     names: tuple[str, ...]
     x: Array
     scale: Array
+    grid: Array
 
     def term(self, released: Values) -> Term:
-        return SignedTerm.of(self.x, np.column_stack([released[name] for name in self.names]), self.scale)
+        y = np.column_stack([released[name] for name in self.names])
+        return SignedTerm.of(self.x, y, self.scale, grid=self.grid)
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,9 +199,10 @@ class TurnedPart:
     names: tuple[str, ...]
     x: Array
     group: Codes
+    grid: Array
 
     def term(self, released: Values) -> Term:
-        return TurnedTerm(self.group, self.x, np.column_stack([released[name] for name in self.names]))
+        return TurnedTerm(self.group, self.x, np.column_stack([released[name] for name in self.names]), self.grid)
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,18 +362,20 @@ def stated_model(
     table = columns.original
     count = len(table)
     model = Model(count)
-    everybody = Simulator(columns, _of_values(simulator.plan), simulator.seed) if simulator.plan.steps else None
+    told = replace(simulator.told, plan=_of_values(simulator.plan))
+    everybody = Simulator(columns, told, simulator.seed) if simulator.plan.steps else None
     # with draws of its own: with those of the only release of a large table everything would seem to be recomputed
     alike = everybody.release(_ALIKE) if everybody is not None and everybody.plan.steps else None
     original = columns.read(table)
     account = simulator.before(0, len(simulator.plan.steps))
     open_: list[str] = []
+    same: dict[str, Array] = {}
     for name in names:
         if any(name not in each.values for each in releases):
             continue  # dropped in what the plan makes, whatever the table at hand says
         own = original[name] if alike is None else alike.aligned(name, count)
         fixed = all(_same(each.values[name], own[each.origin]) for each in releases)
-        if fixed:
+        if fixed and not simulator.grid(name):
             model.keys[name] = own
             continue
         steps = [
@@ -378,6 +384,14 @@ def stated_model(
             if name in account.columns[k] and step.entry.works_on in ("column", "columns")
         ]
         made = _stated(columns, everybody, name, steps, account) if everybody is not None else None
+        if fixed:  # by rounding, it may be: noise that is weak on its grid changes a cell now and then
+            if made is None:
+                same[name] = own
+                open_.append(name)
+                continue
+            if not isinstance(made, NoisePart) or made.noise.scale == 0:
+                model.keys[name] = own
+                continue
         if isinstance(made, OwnRanksPart) and any(len(each) < count for each in releases):
             made = None  # ranks among some of the records are others
         if made is None:
@@ -387,8 +401,14 @@ def stated_model(
         else:
             model.parts.append(made)
         _add_missing(model, name, original, releases)
-    open_ += _joined(columns, simulator, everybody, model, open_, account)
-    return model, [name for name in open_ if name not in {each for part in model.parts for each in part.names}]
+    _join(columns, simulator, everybody, model, open_, account)
+    taken = {*model.silent, *(each for part in model.parts for each in part.names)}
+    for name, own in same.items():
+        if name in taken:
+            _add_missing(model, name, original, releases)
+        else:
+            model.keys[name] = own
+    return model, [name for name in open_ if name not in taken and name not in model.keys]
 
 
 def _of_values(plan: Plan) -> Plan:
@@ -432,7 +452,8 @@ def _stated(
     """The closed form of a column: recomputed steps, one that draws, then rounding and clipping at most."""
     places = {id(step): i for i, step in enumerate(everybody.plan.steps)}
     drawn: tuple[int, Step, Statement] | None = None
-    grid, clip = 0.0, (-np.inf, np.inf)
+    told = everybody.grid(name) if name in columns.numeric else 0.0
+    rounded, clip = 0.0, (-np.inf, np.inf)
     for k, step in steps:
         at = places[id(step)]
         if step.entry.works_on == "columns" and step.entry.random:
@@ -443,9 +464,9 @@ def _stated(
         if isinstance(said, Recomputed):
             if drawn is None:
                 continue
-            if step.method == "round" and not grid:
-                grid = _grid(step, columns.original.values(name)) if name in columns.numeric else 0.0
-            elif step.method == "clip" and clip == (-np.inf, np.inf) and not grid and name in columns.numeric:
+            if step.method == "round" and not rounded:
+                rounded = _grid(step, columns.original.values(name)) if name in columns.numeric else 0.0
+            elif step.method == "clip" and clip == (-np.inf, np.inf) and not rounded and name in columns.numeric:
                 clip = _ends(step.bound(name), columns.original.values(name))
             else:
                 return None
@@ -462,8 +483,9 @@ def _stated(
     x, _ = _entering(everybody, name, drawn[0])
     said = drawn[2]
     if isinstance(said, Noise):
-        return NoisePart(name, x, said, grid, clip) if name in columns.numeric else None
-    if grid or clip != (-np.inf, np.inf):
+        low, high = (put(np.array([end]), told)[0] if told and np.isfinite(end) else end for end in clip)
+        return NoisePart(name, x, said, max(told, rounded), (low, high)) if name in columns.numeric else None
+    if rounded or clip != (-np.inf, np.inf):
         return None
     if isinstance(said, KeptRanks):
         gaps = np.zeros(2 * int(np.sum(~np.isnan(x))) - 1)
@@ -539,14 +561,14 @@ def _add_missing(model: Model, name: str, original: Values, releases: Sequence[S
     model.parts.append(MissingPart(name, before.astype(float), np.log(shares)))
 
 
-def _joined(
+def _join(
     columns: SharedColumns,
     simulator: Simulator,
     everybody: Simulator | None,
     model: Model,
     open_: Sequence[str],
     account: Any,
-) -> list[str]:
+) -> None:
     """Columns that got noise together, where nothing else happened to them: added to the model."""
     plan = simulator.plan
     for k, step in enumerate(plan.steps):
@@ -575,22 +597,44 @@ def _joined(
             labels=(),
             categories=None,
         )
+        if isinstance(said, JointNoise):
+            usable = _apart(model, usable, together, x, said, everybody)
+        if not usable:
+            continue
         places = [together.index(name) for name in usable]
+        grid = np.array([everybody.grid(name) for name in usable])
         if len(places) < x.shape[1] and isinstance(said, Turned | SharedNoise):
             model.notes.append(f"{step.method}: groups of all columns and people are taken as known, an upper bound")
         if isinstance(said, Unrelated):
             model.silent += usable
         elif isinstance(said, JointNoise):
-            weights = whitened(said.covariance[np.ix_(places, places)])
+            weights = whitened(said.covariance[np.ix_(places, places)] + np.diag(grid**2 / 12))
             model.parts.append(JointPart(tuple(usable), x[:, places], weights))
         elif isinstance(said, JointScores):
             some = JointScores(said.kept, said.covariance[np.ix_(places, places)])
             model.parts.append(ScoresPart(tuple(usable), x[:, places], some))
         elif isinstance(said, SignedNoise):
-            model.parts.append(SignedPart(tuple(usable), x[:, places], said.scale[places]))
+            model.parts.append(SignedPart(tuple(usable), x[:, places], said.scale[places], grid))
         elif isinstance(said, Turned):
-            model.parts.append(TurnedPart(tuple(usable), x[:, places], said.group))
+            model.parts.append(TurnedPart(tuple(usable), x[:, places], said.group, grid))
         elif isinstance(said, SharedNoise):
             shared = SharedNoise(said.group, said.centre[:, places], said.scale[:, places])
             model.parts.append(SharedNoisePart(tuple(usable), shared))
-    return []
+
+
+def _apart(
+    model: Model, names: Sequence[str], together: Sequence[str], x: Array, said: JointNoise, everybody: Simulator
+) -> list[str]:
+    """The columns of joint noise whose grid is finer than their noise; the others are added each by itself.
+
+    Of noise that rounding mostly takes away nothing is left that tells of the other columns.
+    """
+    left = []
+    for name in names:
+        j = together.index(name)
+        spread, grid = float(np.sqrt(said.covariance[j, j])), everybody.grid(name)
+        if 0 < spread < grid:
+            model.parts.append(NoisePart(name, x[:, j], Noise("normal", spread), grid))
+        else:
+            left.append(name)
+    return left

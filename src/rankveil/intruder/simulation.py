@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rankveil import masking
 from rankveil.errors import FileError, RankveilError, listing
 from rankveil.intruder.shared import SharedColumns
+from rankveil.masking.grid import counted
 from rankveil.plans import Plan, Step
 from rankveil.seeds import Seed
 from rankveil.table import Table
@@ -45,23 +46,42 @@ class Simulated:
         return made
 
 
+@dataclass(frozen=True, eq=False)
+class Told:
+    """What a manifest tells of how a release was made."""
+
+    plan: Plan
+    grids: Mapping[str, float]
+    """The step of each column's grid; numbers of other columns are as they were drawn."""
+
+
 @dataclass(eq=False)
 class Simulator:
     """Masks the original again and again, each number with draws of its own."""
 
     columns: SharedColumns
-    plan: Plan
+    told: Told
     seed: Seed
     """That of the study: nothing of the release's own seed is known here."""
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of the release."""
+        return self.told.plan
 
     @property
     def table(self) -> Table:
         """The original."""
         return self.columns.original
 
+    def grid(self, name: str) -> float:
+        """The step of a column's grid, in the units of the original; 0 where none is told."""
+        told = self.told.grids.get(name)
+        return 0.0 if told is None else counted(told, self.table.cells(name).temporal)
+
     def release(self, number: int) -> Simulated:
         """The release of that number."""
-        applied = masking.apply(self.table, self.plan, seed=self._seed(number))
+        applied = masking.apply(self.table, self.plan, seed=self._seed(number), grid=self.told.grids)
         frame, _ = self.table.replaced(
             applied.values,
             order=applied.order,
@@ -76,15 +96,30 @@ class Simulator:
 
     def before(self, number: int, step: int) -> masking.Applied:
         """The original as it is before a step (from 0) of the plan."""
-        return masking.apply(self.table, self.plan, seed=self._seed(number), until=step)
+        return masking.apply(self.table, self.plan, seed=self._seed(number), until=step, grid=False)
 
     def _seed(self, number: int) -> Seed:
         stream = self.seed.stream("intruder", "simulated", number)
         return Seed(hashlib.sha256(stream.key()).digest())
 
 
-def plan_of(manifest: Mapping[str, Any], table: Table) -> Plan:
-    """The plan that a manifest tells, to be applied to the original; an error says what is wrong with it."""
+def told_by(manifest: Mapping[str, Any], table: Table) -> Told:
+    """The plan and the grids that a manifest tells, to be applied to the original; an error says what is wrong."""
+    return Told(_plan_of(manifest, table), _grids_of(manifest))
+
+
+def _grids_of(manifest: Mapping[str, Any]) -> dict[str, float]:
+    """The grids of a manifest; an older one, or that of another program, has none."""
+    columns = manifest.get("columns")
+    told = [each for each in columns if isinstance(each, Mapping)] if isinstance(columns, list) else []
+    grids = {str(each["name"]): each["grid"] for each in told if "name" in each and "grid" in each}
+    for name, step in grids.items():
+        if isinstance(step, bool) or not isinstance(step, int | float) or not 0 < step < float("inf"):
+            raise FileError(f"column {name}: the manifest is damaged, its grid is no number above 0; use --no-manifest")
+    return {name: float(step) for name, step in grids.items()}
+
+
+def _plan_of(manifest: Mapping[str, Any], table: Table) -> Plan:
     steps = manifest.get("steps")
     if not isinstance(steps, list) or not steps:
         raise FileError("the manifest names no steps; leave it out with --no-manifest")

@@ -16,6 +16,22 @@ RowNumbers = NDArray[np.intp]
 Counts = Mapping[str, Mapping[str, int]]
 
 
+@dataclass(frozen=True)
+class Grid:
+    """The grid on which a column is released, and what rounding to it did."""
+
+    step: float
+    """Released numbers are multiples of it; for dates and times it is told in days."""
+    drawn: int = 0
+    """How many cells the steps had given another value, in a column whose records correspond."""
+    back: int = 0
+    """In how many of them rounding put the original value back."""
+
+    def merged(self, other: Grid) -> Grid:
+        """Of both parts of a table together."""
+        return Grid(self.step, self.drawn + other.drawn, self.back + other.back)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Account:
     """What is to be told of the steps of a plan; accounts of the parts of a table are merged."""
@@ -41,6 +57,8 @@ class Account:
     """How many cells of each masked column are missing now."""
     changed: Mapping[str, int]
     """How many cells of each masked column are different now."""
+    grids: Mapping[str, Grid]
+    """The grids of the columns whose numbers were computed from draws."""
 
     @property
     def masked(self) -> tuple[str, ...]:
@@ -71,6 +89,7 @@ class Account:
             released=self.released + other.released,
             missing={name: count + other.missing[name] for name, count in self.missing.items()},
             changed={name: count + other.changed[name] for name, count in self.changed.items()},
+            grids={name: grid.merged(other.grids[name]) for name, grid in self.grids.items()},
         )
 
     def apart(self, number: int) -> bool:
@@ -109,11 +128,17 @@ class Applied:
     weights: Mapping[str, Array]
     """The column of weights as it is released, where records were left out."""
     weighed_by: tuple[float, ...]
+    grids: Mapping[str, Grid]
 
     @property
     def masked(self) -> tuple[str, ...]:
         """All columns that some step worked on."""
         return tuple(self.values)
+
+    @property
+    def steps(self) -> dict[str, float]:
+        """The step of each column's grid, as a manifest tells it."""
+        return {name: grid.step for name, grid in self.grids.items()}
 
     def account(self, table: Table) -> Account:
         """What is to be told of it."""
@@ -129,6 +154,7 @@ class Applied:
             released=len(table) if self.order is None else self.order.size,
             missing={name: int(np.isnan(values).sum()) for name, values in self.values.items()},
             changed={name: self._changed(table, name) for name in self.values},
+            grids=self.grids,
         )
 
     def _changed(self, table: Table, name: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -15,6 +15,7 @@ from rankveil.errors import ParameterError, listing
 from rankveil.masking.account import Applied
 from rankveil.masking.choosing import as_labels, columns_for
 from rankveil.masking.columns import on_column, on_columns
+from rankveil.masking.grid import on_grids
 from rankveil.masking.working import Current, Work
 from rankveil.plans import Plan, Step
 from rankveil.rows import HERE, Rows
@@ -26,11 +27,22 @@ _EMPTIED = "codes_emptied"
 
 
 def apply(
-    table: Table, plan: Plan, *, seed: Seed, replicate: int = 0, rows: Rows = HERE, until: int | None = None
+    table: Table,
+    plan: Plan,
+    *,
+    seed: Seed,
+    pseudonyms: Seed | None = None,
+    replicate: int = 0,
+    rows: Rows = HERE,
+    until: int | None = None,
+    grid: bool | Mapping[str, float] = True,
 ) -> Applied:
     """Run the steps one after the other; the table itself stays as it is, and may be a part of one, with its rows.
 
-    `until` is the number of the step, from 0, before which to stop.
+    `until` is the number of the step, from 0, before which to stop. Methods that draw a key draw it from `pseudonyms`
+    where that is given: the same for a column of that name in every table, plan and replicate. What was computed from
+    draws is put on its grid (`masking.grid`) at the end, or on the grids that a manifest tells; with `grid=False` it
+    stays as it was drawn, for studies and never for a release.
     """
     work = Work(table, rows)
     if not rows.alone and table.schema.with_role("group"):
@@ -66,8 +78,12 @@ def apply(
             counts.append({})
         else:
             stream_name = ("mask", number, entry.id)
-            made, of_groups[-1] = _on_values(step, chosen, work, seed=seed, named=stream_name, replicate=replicate)
+            drawing = _Drawing(seed, stream_name, replicate)
+            if entry.keyed and pseudonyms is not None:
+                drawing = _Drawing(pseudonyms, (entry.id,))
+            made, of_groups[-1] = _on_values(step, chosen, work, drawing)
             counts.append({name: out.counts for name, out in made.items() if out.counts})
+    grids = on_grids(work, plan.steps[:until], columns, told=None if grid is True else grid or {})
     in_place = {name: work.changed[name].values for name in table.names if name in work.changed}
     labels = {
         name: categories.labels
@@ -86,7 +102,22 @@ def apply(
         of_groups=tuple(of_groups),
         weights=weights,
         weighed_by=tuple(weighed_by if weights else [1.0] * len(weighed_by)),
+        grids=grids,
     )
+
+
+@dataclass(frozen=True)
+class _Drawing:
+    """Where the streams of a step come from."""
+
+    seed: Seed
+    named: tuple[str | int, ...]
+    replicate: int | None = None
+    """None for draws that are the same in all of them."""
+
+    def stream(self, *more: str) -> Stream:
+        """The stream of the step, or of a part of it."""
+        return self.seed.stream(*self.named, *more, *(() if self.replicate is None else (self.replicate,)))
 
 
 def _weighed(work: Work, factor: float) -> dict[str, Array]:
@@ -109,7 +140,7 @@ def _weighed(work: Work, factor: float) -> dict[str, Array]:
 
 
 def _on_values(
-    step: Step, chosen: Sequence[str], work: Work, *, seed: Seed, named: tuple[str | int, ...], replicate: int
+    step: Step, chosen: Sequence[str], work: Work, drawing: _Drawing
 ) -> tuple[dict[str, Outcome], frozenset[str]]:
     """A step on columns; those of groups, which are told too, on one record of each group."""
     entry = step.entry
@@ -117,7 +148,7 @@ def _on_values(
     of_groups = work.of_groups(chosen)
     made: dict[str, Outcome] = {}
     if entry.whole_records and 0 < len(of_groups) < len(chosen):
-        made = _until_groups_agree(step, chosen, before, seed.stream(*named, replicate), work, of_groups)
+        made = _until_groups_agree(step, chosen, before, drawing.stream(), work, of_groups)
         made = {name: _with_emptied(work, name, before[name], made[name]) for name in chosen}
         _say_emptied(entry.id, work, made)
         for name in chosen:
@@ -138,7 +169,7 @@ def _on_values(
         for grouped, part in zip((False, True), parts, strict=True):
             if part:
                 own = ("groups",) if grouped and parts[0] else ()
-                stream = seed.stream(*named, *own, replicate)
+                stream = drawing.stream(*own)
                 made |= on_columns(step, part, before, stream, work, grouped=grouped)
     else:
         tasks = {}
@@ -148,7 +179,7 @@ def _on_values(
                     f"column {name}: an earlier step gave it labels that the original does not have, so {entry.id} "
                     "cannot put the original's values in their places; let it come before, or name other columns"
                 )
-            stream = seed.stream(*named, name, replicate)
+            stream = drawing.stream(name)
             original = work.taken(work.table.values(name)) if "original" in entry.needs else before[name].values
             groups = work.groups if name in of_groups else None
             tasks[name] = partial(on_column, step, name, before[name], original, stream, len(chosen), groups)

@@ -45,6 +45,8 @@ _CELLS = 30_000_000
 _NORMAL_95 = 1.959963984540054
 _FOREST_MOST = 5_000
 _FOLDS, _TREES, _SHUFFLES = 5, 50, 5
+_MANY = 200
+"""Records per coefficient from which on the mean under permutation is its limit, to a few percent."""
 
 
 @measure(
@@ -73,8 +75,12 @@ def propensity(
     """Mean of (p_i - c)^2 over the merged records, p_i the fitted chance that record i is a masked one, c their share.
 
     0: the model cannot tell the tables apart; c (1 - c), which is 1/4 for tables of the same size: it always can.
-    `ratio` is the value over the one `expected` when masked records are draws from the original's distribution:
-    (k - 1) (1 - c)^2 c / N for k coefficients and N records, and for trees the mean over permutations of T.
+    `ratio` is the value over the one `expected` of two samples of one population, by every model: its mean over
+    permutations of T, which is 1 for perfect synthetic data too. For the regression with k coefficients and N records
+    it is (k - 1) c (1 - c) / (N - 1) and a rest that vanishes with many records: T is permuted and the model fitted
+    again where there are fewer than 200 records per coefficient. Below 1: the masked records are nearer to the original
+    ones than another sample would be, as they are with little noise. (Snoke et al. take the original as fixed and the
+    masked records as draws from its distribution, which gives (1 - c) times that: half, where both have as many.)
 
     Nominal attributes are indicators of their categories, and products are those of indicators with numbers and with
     indicators of other attributes. Of one with more than 20 categories those with fewer than 10 records, and all but
@@ -92,7 +98,7 @@ def propensity(
     table = _merged(
         design.x if rows_x is None else design.x[rows_x], design.y if rows_y is None else design.y[rows_y], design
     )
-    made = _forest(table, rng) if model == "forest" else _logistic(table, quadratic=model == "quadratic")
+    made = _forest(table, rng) if model == "forest" else _logistic(table, rng, quadratic=model == "quadratic")
     ratio = made.value / made.expected if made.expected > 0 else None
     details: dict[str, Any] = {"model": model, "expected": made.expected, "ratio": ratio, "interval": made.interval}
     details |= {"records": len(table.t), "masked_share": table.share} | made.details
@@ -151,7 +157,7 @@ def _merged(x: Array, y: Array, design: Design) -> _Merged:
 
 
 @one_core_algebra()
-def _logistic(table: _Merged, *, quadratic: bool) -> _Fit:
+def _logistic(table: _Merged, rng: Stream, *, quadratic: bool) -> _Fit:
     terms, said = _terms(table) if quadratic else (table.z, ())
     q = _design(terms)
     c, (n, size) = table.share, q.shape
@@ -167,7 +173,26 @@ def _logistic(table: _Merged, *, quadratic: bool) -> _Fit:
         notes.append(f"the model has {size} coefficients for {n} records: it will find differences by chance")
     details = {"coefficients": size, "dependent_terms_left_out": terms.shape[1] + 1 - size, "ridge": _RIDGE}
     details |= {"standard_error": error, "interval_method": "influence function, 95 %"}
-    return _Fit(value, (size - 1) * (1 - c) ** 2 * c / n, _interval(value, error), details, tuple(notes))
+    expected, details["permutations"] = _expected(q, table.t, rng)
+    return _Fit(value, expected, _interval(value, error), details, tuple(notes))
+
+
+def _expected(q: Array, t: Array, rng: Stream) -> tuple[float, int]:
+    """The mean of the value when T is permuted, and how many permutations were fitted for it.
+
+    The first step towards a fit has the value |Q' (t - c)|^2 / N^2, whose mean is (k - 1) c (1 - c) / (N - 1) exactly;
+    so only what the fit adds to that is averaged over permutations, which takes few of them.
+    """
+    c, (n, size) = float(t.mean()), q.shape
+    first = (size - 1) * c * (1 - c) / (n - 1)
+    if n >= _MANY * size:
+        return first, 0
+    added = []
+    for _ in range(_SHUFFLES):
+        shuffled = t[rng.order(t.size)]
+        value = min(float(np.mean((_chance(_newton(q, shuffled)[0]) - c) ** 2)), 0.25)
+        added.append(value - float(np.sum((q[:, 1:].T @ (shuffled - c)) ** 2)) / n**2)
+    return first + math.fsum(added) / _SHUFFLES, _SHUFFLES
 
 
 def _terms(table: _Merged) -> tuple[Array, tuple[str, ...]]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-import numpy as np
-
 from rankveil.catalogue import Array, Range, method
 from rankveil.likelihood import Noise
 from rankveil.rows import HERE, Rows
@@ -20,6 +18,7 @@ from rankveil.seeds import Stream
     strength="alpha",
     local_with="sd",
     by_parts=True,
+    seed_tells="the noise can be subtracted",
     tells="the variance of a masked column is 1 + alpha^2 times the original's (plus sd^2 where sd was given); "
     "means and covariances are unbiased",
 )
@@ -47,7 +46,7 @@ def _(mean: Array, covariance: Array, parameters: Sequence[dict[str, Any]]) -> t
         if given["sd"] is None:
             corrected[j, j] = covariance[j, j] / (1 + given["alpha"] ** 2)
         else:
-            corrected[j, j] = np.maximum(covariance[j, j] - given["sd"] ** 2, 0.0)
+            corrected[j, j] = covariance[j, j] - given["sd"] ** 2
     return mean, corrected
 
 

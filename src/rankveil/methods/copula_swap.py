@@ -36,6 +36,7 @@ STRONGEST = 70.7
     by_columns=True,
     marginals="kept",
     by_parts=True,
+    seed_tells="the draws can be subtracted from the scores, which tells about where every value was",
     tells="every column's distribution is exactly the original's, and rank correlations are about the original's; how "
     "far values moved in ranks follows from p",
 )

@@ -39,6 +39,7 @@ from rankveil.seeds import Stream
     kinds=("numeric",),
     strength="gamma",
     by_parts=True,
+    seed_tells="the noise can be subtracted",
     tells="the covariance of two masked columns is 1 + gamma times the original's (1 + sqrt(gamma_i gamma_j) where "
     "columns have their own); means, correlations and regressions are unbiased with one gamma for all",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -31,6 +31,7 @@ _FEW = 2
     kinds=("numeric", "ordinal", "hierarchy"),
     strength="d",
     marginals="kept",
+    seed_tells="every value can be put back",
     tells="every value moved by at least d ranks (columns without ties) and at most p percent of the ranks, among all "
     "values of its column, missing cells left out; every column's distribution is exactly the original's",
 )
@@ -70,11 +71,14 @@ def distance_swap(
 
 
 @distance_swap.guarantees
-def _(parameters: Mapping[str, Mapping[str, Any]], counts: Mapping[str, Mapping[str, int]]) -> list[str]:
+def _(
+    parameters: Mapping[str, Mapping[str, Any]], counts: Mapping[str, Mapping[str, int]], names: Sequence[str]
+) -> list[str]:
     """Permutation distance d in every column whose ties did not undo it."""
     return [
-        f"column {name}: every value is at permutation distance {given['d']} or more among all values of the column"
-        for name, given in parameters.items()
+        f"column {name}: every value is at permutation distance {parameters[name]['d']} or more "
+        "among all values of the column"
+        for name in names
         if not counts.get(name, {}).get("moved_less_than_d", 0)
     ]
 

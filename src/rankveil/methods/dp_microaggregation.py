@@ -50,6 +50,7 @@ _ORDER = (
     stronger="lower",
     reproducible_with="fast",
     survives="data-free",
+    seed_tells="the noise can be subtracted from the means of the groups",
     tells="records are means of groups of k or more with Laplace noise; values were clamped between lower and upper "
     "first, and the noise of a group of g records has scale (groups m (upper - lower)) / (g epsilon), m the number of "
     "columns: records with equal values are of one group and have the same noise",
@@ -107,12 +108,23 @@ def dp_microaggregation(
     return Outcome(masked, counts={"clamped": np.sum(clamped != x, axis=0)}, notes=(STUDY,) if fast else ())
 
 
+@dp_microaggregation.scales
+def _(parameters: Mapping[str, Any], *, attributes: int, temporal: Any) -> float:
+    """The width of the bounds over epsilon, as for one record; numbers of opendp stay as they are."""
+    if not parameters["fast"]:
+        return 0.0
+    (low,), (high,) = (_limits(end, parameters[end], ["?"], [temporal]) for end in ("lower", "upper"))
+    return attributes * (high - low) / (float(parameters["k"]) * float(parameters["epsilon"]))
+
+
 @dp_microaggregation.guarantees
-def _(parameters: Mapping[str, Mapping[str, Any]], counts: Mapping[str, Mapping[str, int]]) -> list[str]:
+def _(
+    parameters: Mapping[str, Mapping[str, Any]], counts: Mapping[str, Mapping[str, int]], names: Sequence[str]
+) -> list[str]:
     """Differential privacy of the noisy means, and what a release of records needs besides."""
     given = next(iter(parameters.values()))
     what = "the set of the records, without their order, has "
-    return [sentence(parameters, given["epsilon"], fast=given["fast"], what=what, besides=_ORDER)]
+    return [sentence(names, given["epsilon"], fast=given["fast"], what=what, besides=_ORDER)]
 
 
 def _limits(name: str, given: Any, names: Sequence[str], temporal: Sequence[Any]) -> list[float]:

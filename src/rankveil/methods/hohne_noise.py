@@ -30,6 +30,7 @@ from rankveil.seeds import Stream
     kinds=("numeric",),
     strength="s",
     by_parts=True,
+    seed_tells="the noise can be taken off",
     tells="every column's mean and variance are exactly the original's; covariances are not",
 )
 def hohne_noise(

@@ -35,6 +35,7 @@ STUDY = "for studies: floating-point noise, no guarantee against floating-point 
     by_parts=True,
     survives="data-free",
     from_data={"bounds": "no guarantee holds, because the size of the noise gives the maximum away"},
+    seed_tells="the noise can be subtracted",
     tells="every value was clamped between lower and upper, and Laplace noise of scale m (upper - lower) / epsilon was "
     "added, m the number of columns of the step: the variance of a masked column is 2 scale^2 more than that of the "
     "clamped values, whose means and covariances are unbiased",
@@ -75,8 +76,20 @@ def laplace_dp(
     return Outcome(safe_laplace("laplace_dp", clamped, scale, sensitivity=width, epsilon=share), counts, tuple(notes))
 
 
+@laplace_dp.scales
+def _(parameters: Mapping[str, Any], *, attributes: int, temporal: Any) -> float | None:
+    """That of the noise, from the bounds; numbers of opendp stay as they are: its grid of 2^-1074 is free of data."""
+    if not parameters["fast"]:
+        return 0.0
+    if parameters["bounds"] == "data":
+        return None  # nothing is guaranteed
+    ends = {end: dates.limit(end, parameters[end], temporal) for end in ("lower", "upper")}
+    low, high = _bounds_of(np.empty(0), **ends, bounds="given", rows=HERE)
+    return attributes * widest(low, high) / float(parameters["epsilon"])
+
+
 @laplace_dp.corrects
-def _(mean: Array, covariance: Array, parameters: Sequence[dict[str, Any]]) -> tuple[Array, Array]:
+def _(mean: Array, covariance: Array, parameters: Sequence[dict[str, Any]], *, attributes: int) -> tuple[Array, Array]:
     """Var(clamped x) = Var(y) - 2 scale^2; means and covariances of different columns are as they are."""
     corrected = covariance.copy()
     for j, given in enumerate(parameters):
@@ -84,23 +97,24 @@ def _(mean: Array, covariance: Array, parameters: Sequence[dict[str, Any]]) -> t
             raise ParameterError("there is no correction for laplace_dp with bounds=data: the bounds are not published")
         if isinstance(given["upper"], str):
             raise ParameterError("there is no correction for laplace_dp of dates and times: leave those columns out")
-        scale = len(parameters) * (given["upper"] - given["lower"]) / given["epsilon"]
-        corrected[j, j] = np.maximum(covariance[j, j] - 2 * scale**2, 0.0)
+        scale = attributes * (given["upper"] - given["lower"]) / given["epsilon"]
+        corrected[j, j] = covariance[j, j] - 2 * scale**2
     return mean, corrected
 
 
 @laplace_dp.guarantees
-def _(parameters: Mapping[str, Mapping[str, Any]], counts: Mapping[str, Mapping[str, int]]) -> list[str]:
+def _(
+    parameters: Mapping[str, Mapping[str, Any]], counts: Mapping[str, Mapping[str, int]], names: Sequence[str]
+) -> list[str]:
     """Differential privacy of the columns whose bounds were given; each spends its epsilon / m."""
-    covered = {name: given for name, given in parameters.items() if given["bounds"] == "given"}
+    covered = {name: parameters[name] for name in names if parameters[name]["bounds"] == "given"}
     if not covered:
         return []
-    # of a step that still stands in a part of its columns only, this is more than they spent
     spent = math.fsum(given["epsilon"] for given in covered.values()) / len(parameters)
-    return [sentence(covered, spent, fast=any(given["fast"] for given in covered.values()))]
+    return [sentence(list(covered), spent, fast=any(given["fast"] for given in covered.values()))]
 
 
-def sentence(columns: Mapping[str, Any], epsilon: float, *, fast: bool, what: str = "", besides: str = "") -> str:
+def sentence(columns: Sequence[str], epsilon: float, *, fast: bool, what: str = "", besides: str = "") -> str:
     """What is guaranteed, for which neighbours, and what is not."""
     names = f"column{'s' if len(columns) > 1 else ''} {', '.join(columns)}"
     label = f" ({STUDY})" if fast else ""

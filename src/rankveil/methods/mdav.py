@@ -173,10 +173,12 @@ def blocks(columns: int, size: int) -> list[slice]:
 
 
 @mdav.guarantees
-def _(parameters: Mapping[str, Mapping[str, Any]], counts: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """k-anonymity when all masked columns are in one block; k = 1 promises nothing."""
-    names, given = list(parameters), next(iter(parameters.values()))
-    if given["k"] == 1 or len(blocks(len(names), given["block"])) > 1:
+def _(
+    parameters: Mapping[str, Mapping[str, Any]], counts: Mapping[str, Mapping[str, int]], names: Sequence[str]
+) -> list[str]:
+    """k-anonymity when all columns that are released are of one block; k = 1 promises nothing."""
+    columns, given = list(parameters), next(iter(parameters.values()))
+    if given["k"] == 1 or not any(set(names) <= set(columns[b]) for b in blocks(len(columns), given["block"])):
         return []
     return [f"every record shares its values of {', '.join(names)} with at least {given['k'] - 1} others (k-anonymity)"]
 

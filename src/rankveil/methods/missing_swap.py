@@ -28,6 +28,7 @@ from rankveil.seeds import Stream
     kinds=EVERY_KIND,
     changes_missing=True,
     marginals="kept",
+    seed_tells="most of those whose cells traded places can be told",
     tells="as many cells are missing in every column, by each missing code, as in the original, and its values are "
     "exactly the original's; "
     "those that traded places tell nothing of who had no value, nor of what that depends on",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-import numpy as np
-
 from rankveil.catalogue import Array, Range, method
 from rankveil.likelihood import Noise
 from rankveil.seeds import Stream
@@ -19,6 +17,7 @@ from rankveil.seeds import Stream
     strength="beta",
     local=True,
     by_parts=True,
+    seed_tells="the noise can be divided out",
     tells="the mean square of a masked column is 1 + beta^2 / 3 times the original's; "
     "means and covariances are unbiased",
 )
@@ -38,7 +37,7 @@ def _(mean: Array, covariance: Array, parameters: Sequence[dict[str, Any]]) -> t
     corrected = covariance.copy()
     for j, given in enumerate(parameters):
         square = (covariance[j, j] + mean[j] ** 2) / (1 + given["beta"] ** 2 / 3)
-        corrected[j, j] = np.maximum(square - mean[j] ** 2, 0.0)
+        corrected[j, j] = square - mean[j] ** 2
     return mean, corrected
 
 

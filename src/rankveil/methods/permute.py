@@ -16,6 +16,7 @@ from rankveil.seeds import Stream
     kinds=EVERY_KIND,
     marginals="kept",
     by_parts=True,
+    seed_tells="every value can be put back",
     tells="columns are independent of each other and of who is who; "
     "every column's distribution is exactly the original's",
 )

@@ -35,6 +35,7 @@ Codes = NDArray[np.intp]
     strength="p",
     instead=("matrix",),
     by_parts=True,
+    seed_tells="it can be told which categories are the true ones",
     tells="counts are corrected by the inverse of the matrix P of the exchange, which is 1 - p on its diagonal and "
     "p / (c - 1) elsewhere for c categories (see counts), or given; with to = frequency P(k, l) is p f_l / (1 - f_k), "
     "f the original shares, which are not published; invariant PRAM keeps the expected share of every category, so its "

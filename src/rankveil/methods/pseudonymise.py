@@ -15,6 +15,8 @@ import hashlib
 import hmac
 from typing import Annotated, Any
 
+import numpy as np
+
 from rankveil.catalogue import EVERY_KIND, Array, Outcome, Range, method
 from rankveil.categories import Categories
 from rankveil.likelihood import Unrelated
@@ -29,8 +31,10 @@ _DIGITS = hashlib.sha256().digest_size * 2
     kinds=EVERY_KIND,
     takes="labels",
     role="identifier",
+    keyed=True,
     relabels=True,
     transparent="yes, all but the key, which is secret",
+    seed_tells="the pseudonym of every value can be computed",
     tells="equal pseudonyms of a column are equal values of the original; nobody without the secret can tell which",
 )
 def pseudonymise(
@@ -42,20 +46,28 @@ def pseudonymise(
 ) -> Outcome:
     """The first digits of HMAC-SHA256(key, value), the key drawn from the secret seed, another for each column.
 
+    The seed's key is another for every release, so that nobody can link the pseudonyms of two. For those that stay the
+    same over waves, give a key of their own (`--key-file F`): the same key, column name and value, the same pseudonym.
+
         y = first `length` hexadecimal digits of HMAC-SHA256(key, x)
 
     The same value has the same pseudonym, different values have different ones: where the first digits of two agree,
-    all pseudonyms of the column are longer. Who has the seed can compute the pseudonym of a value and so undo it.
+    all pseudonyms of the column are longer. They have no order but that of their digits. Who has the key, or the seed
+    that it is drawn from, can compute the pseudonym of a value and so undo it.
     """
     key = rng.key()
     names = [hmac.new(key, label.encode("utf-8"), hashlib.sha256).hexdigest() for label in categories.labels]
     digits = length
     while len({name[:digits] for name in names}) < len(names) and digits < _DIGITS:
         digits += 1
-    notes = ["pseudonyms can be undone with the secret: who has it can compute that of every value"]
+    notes = ["pseudonyms can be undone with their key or the secret: who has it can compute that of every value"]
     if digits > length:
         notes.append(f"pseudonyms have {digits} digits, because {length} did not tell all values apart")
-    return Outcome(x.copy(), notes=tuple(notes), levels=tuple(name[:digits] for name in names))
+    # sorted: in the order of an ordered column's levels they would be as good as the levels themselves
+    order = np.argsort(np.array(names, dtype=np.str_), kind="stable")
+    code = np.empty(order.size)
+    code[order] = np.arange(order.size)
+    return Outcome(code[x.astype(np.intp)], notes=tuple(notes), levels=tuple(names[i][:digits] for i in order))
 
 
 @pseudonymise.tells_intruder

@@ -39,6 +39,7 @@ _GRAIN = 2.0**-50
     by_parts=True,
     survives="data-free",
     from_data={"domain": "which categories the original column has"},
+    seed_tells="it can be told which answers are the true ones",
     tells="with k categories (see counts) and the truth kept with probability p, the share of a category is estimated "
     "by (observed share - (1 - p) / k) / p; where epsilon is given, p is (e^epsilon - 1) / (e^epsilon + k - 1)",
 )
@@ -110,10 +111,13 @@ def _(shares: Mapping[str, float], parameters: Mapping[str, Any], counts: Mappin
 
 
 @randomized_response.guarantees
-def _(parameters: Mapping[str, Mapping[str, Any]], counts: Mapping[str, Mapping[str, int]]) -> list[str]:
+def _(
+    parameters: Mapping[str, Mapping[str, Any]], counts: Mapping[str, Mapping[str, int]], names: Sequence[str]
+) -> list[str]:
     """Only where the domain was given: otherwise the release tells which categories somebody has."""
     told = []
-    for name, given in parameters.items():
+    for name in names:
+        given = parameters[name]
         if given["domain"] is None or (given["epsilon"] is None and given["p"] == 1):
             continue
         told.append(

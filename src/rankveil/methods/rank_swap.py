@@ -29,6 +29,7 @@ _AT_A_TIME = 2**20
     by_columns=True,
     marginals="kept",
     by_parts=True,
+    seed_tells="every value can be put back",
     tells="every column's distribution is exactly the original's; how far values moved in ranks follows from p and the "
     "scheme",
 )

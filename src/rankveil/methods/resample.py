@@ -24,6 +24,7 @@ from rankveil.seeds import Stream
     kinds=("numeric",),
     strength="t",
     stronger="lower",
+    seed_tells="the original values that were drawn can be told",
     tells="values of a column come from t bootstrap samples of it, averaged by rank: its distribution is the "
     "original's up to sampling error, and the order of the records in each column is the original's",
 )

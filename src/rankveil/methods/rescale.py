@@ -15,7 +15,7 @@ from rankveil.rows import HERE, Rows
     kinds=("numeric",),
     post=True,
     by_parts=True,
-    tells="every column's mean and variance are exactly the original's",
+    tells="every column's mean and variance are exactly the original's, before what was drawn is rounded to its grid",
 )
 def rescale(y: Array, original: Array, *, rows: Rows = HERE) -> Outcome:
     """y' = (y - mean_y) sd_x / sd_y + mean_x; a constant masked column can take the mean only."""

@@ -10,7 +10,7 @@ from rankveil.catalogue import Array, Range, method
 from rankveil.likelihood import Recomputed
 from rankveil.rows import HERE, Rows
 
-_MOST_DECIMALS = 12
+MOST_DECIMALS = 12
 
 
 @method(
@@ -52,10 +52,10 @@ def decimals_of(x: Array) -> int:
     >>> decimals_of(np.array([1.0, 2.5, 3.25]))
     2
     """
-    for decimals in range(_MOST_DECIMALS):
+    for decimals in range(MOST_DECIMALS):
         if np.array_equal(_rounded(x, decimals), x):
             return decimals
-    return _MOST_DECIMALS
+    return MOST_DECIMALS
 
 
 @round_.tells_intruder

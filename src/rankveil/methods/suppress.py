@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -73,14 +73,18 @@ def suppress(
 
 
 @suppress.guarantees
-def _(parameters: Mapping[str, Mapping[str, Any]], counts: Mapping[str, Mapping[str, int]]) -> list[str]:
+def _(
+    parameters: Mapping[str, Mapping[str, Any]], counts: Mapping[str, Mapping[str, int]], names: Sequence[str]
+) -> list[str]:
     """k-anonymity, by the count that was asked for; k = 1 promises nothing."""
     given = next(iter(parameters.values()))
     if given["k"] == 1:
         return []
     counted = ", where a missing cell agrees with any value" if given["missing_is"] == "any" else ""
-    names, others = ", ".join(parameters), given["k"] - 1
-    return [f"every record shares its values of {names} with at least {others} others (k-anonymity{counted})"]
+    others = given["k"] - 1
+    return [
+        f"every record shares its values of {', '.join(names)} with at least {others} others (k-anonymity{counted})"
+    ]
 
 
 @suppress.tells_intruder

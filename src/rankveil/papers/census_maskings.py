@@ -74,4 +74,4 @@ def census(data: Path | None) -> Table:
 
 def study_of(table: Table, *, target: str | None = None) -> Study:
     """A study of that table with a fixed seed."""
-    return Study(table, table.usable(), seed=Seed.of(SEED), target=target)
+    return Study(table, table.usable(), seed=Seed.of(SEED), target=target, grid=False)

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankveil.catalogue import get_method
-from rankveil.comparison import Comparison, compare
+from rankveil.comparison import Comparison
+from rankveil.comparison.comparing import compare_on
 from rankveil.comparison.study import Study
 from rankveil.errors import FileError
 from rankveil.papers.compare import decimals, lines, misprint, printed, statement
@@ -108,19 +109,18 @@ def run(
     if data is None or lacking is not None:
         raise FileError(lacking)
     tables = {name: read(data / file, ATTRIBUTES[name]) for name, file in FILES.items()}
-    studies = {name: Study(table, ATTRIBUTES[name], seed=Seed.of(SEED)) for name, table in tables.items()}
+    studies = {name: Study(table, ATTRIBUTES[name], seed=Seed.of(SEED), grid=False) for name, table in tables.items()}
     jobs = {key: job for name in FILES for key, job in jobs_of(name, replicates=replicates, modelled=modelled).items()}
     values = measured(studies, jobs, workers=workers, progress=part(progress, 0.0, 0.6))
     sides = []
     for place, (name, table) in enumerate(tables.items()):
-        matched = compare(
-            table,
+        matched = compare_on(
+            Study(table, table.usable(), seed=Seed.of(SEED), grid=False),
             METHODS,
             at={"risk": float(paper.RISK[name])},
             parameters=FIXED,
             utility=("emd", "propensity"),
             replicates=searched,
-            seed=SEED,
             workers=workers,
             progress=part(progress, 0.6 + 0.2 * place, 0.8 + 0.2 * place),
         )

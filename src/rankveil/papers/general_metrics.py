@@ -60,10 +60,14 @@ def run(
 ) -> Reproduction:
     """The simulated part of Table 1, and everything else where the Census data are there."""
     census = None if data is None or not (data / FILE).is_file() else read(data / FILE, paper.ATTRIBUTES)
-    studies = {_simulated(i): Study(correlated(i), paper.ATTRIBUTES, seed=Seed.of(i)) for i in range(batches)}
+    studies = {
+        _simulated(i): Study(correlated(i), paper.ATTRIBUTES, seed=Seed.of(i), grid=False) for i in range(batches)
+    }
     wanted = {Key("ipso", of): _ipso(of, paper.REPLICATIONS) for of in studies}
     if census is not None:
-        studies |= {version(m): Study(census, paper.ATTRIBUTES[:m], seed=Seed.of(SEED)) for m in paper.VERSIONS}
+        studies |= {
+            version(m): Study(census, paper.ATTRIBUTES[:m], seed=Seed.of(SEED), grid=False) for m in paper.VERSIONS
+        }
         wanted |= jobs(sizes, replicates=replicates)
         wanted[Key("ipso", WHOLE)] = _ipso(WHOLE, paper.REPLICATIONS * batches)
     values = measured(studies, wanted, workers=workers, progress=progress)

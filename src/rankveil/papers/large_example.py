@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from rankveil.pairing import pair_tables
 from rankveil.papers.compare import lines, replicated, statement
+from rankveil.papers.maskings import drawn
 from rankveil.papers.published import new_directions as paper
 from rankveil.papers.result import Progress, Row
 from rankveil.people.plaintext import PlaintextAttack, plaintext_attack
-from rankveil.people.protector import mask
 from rankveil.report.chart import Chart
 from rankveil.report.figures import match_distances
-from rankveil.seeds import Seed
+from rankveil.seeds import CommonSeed, Seed
 
 Array = NDArray[np.float64]
 
@@ -176,9 +176,9 @@ def _original(k: int) -> Any:
 
 def _attacked(original: Any, noise: Sequence[float], k: int, name: str) -> PlaintextAttack:
     # a seed of its own for each noise: otherwise the small noise would be the large one, shrunk
-    seed = Seed.of(f"{name}/{k}".encode())
+    seed = CommonSeed.of(f"{name}/{k}".encode())
     sds: dict[str, Any] = {f"sd.{attribute}": sd for attribute, sd in zip(ATTRIBUTES, noise, strict=True)}
-    masked = mask(original, "additive_noise", seed=seed, **sds).data
+    masked = drawn(original, "additive_noise", seed=seed, **sds)
     return plaintext_attack(pair_tables(original, masked, seed=seed), draws=DRAWS)
 
 

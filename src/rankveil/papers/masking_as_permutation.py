@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from rankveil.auditing import audit
 from rankveil.papers.compare import decimals, lines, printed, replicated, statement
+from rankveil.papers.maskings import drawn
 from rankveil.papers.result import Paper, PaperTable, Progress, Reproduction, Row
-from rankveil.people.protector import mask
 from rankveil.ranks import average_ranks, rank_changes
 from rankveil.report.chart import Chart
 from rankveil.report.figures import permutation_level
@@ -143,8 +143,8 @@ class Trials:
             original = _original(k)
             columns = [original[name].to_numpy() for name in ATTRIBUTES]
             moments.append([[x.mean(), x.var(), x.min(), x.max()] for x in columns])
-            by_factor = _changes(original, mask(original, "multiplicative_noise", beta=BETA, seed=k).data)
-            by_term = _changes(original, mask(original, "additive_noise", alpha=ALPHA, seed=k).data)
+            by_factor = _changes(original, drawn(original, "multiplicative_noise", beta=BETA, seed=Seed.of(k)))
+            by_term = _changes(original, drawn(original, "additive_noise", alpha=ALPHA, seed=Seed.of(k)))
             multiplied.append([moved.max() for moved in by_factor])
             added.append([moved.max() for moved in by_term])
             if k == 0:

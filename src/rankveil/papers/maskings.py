@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from rankveil.measuring import Measuring, Settings
 from rankveil.papers.compare import printed, replicated
 from rankveil.papers.result import Progress, Row
 from rankveil.plans import Plan
+from rankveil.seeds import Seed
 from rankveil.table import Table
 
 Array = NDArray[np.float64]
@@ -63,9 +64,15 @@ def _measure(studies: Mapping[str, Study], item: tuple[Job, int]) -> list[float]
     """A task of a worker. Records are paired by their rows, synthetic ones too: so the papers do."""
     job, replicate = item
     study = studies[job.of]
-    applied = masking.apply(study.table, job.plan, seed=study.seed, replicate=replicate)
-    measuring = Measuring(study.beside(applied), settings=job.settings)
+    measuring = Measuring(study.beside(study.applied(job.plan, replicate)), settings=job.settings)
     return [measuring.value(name).value for name in job.asked]
+
+
+def drawn(original: Any, method: str, *, seed: Seed, **parameters: Any) -> Any:
+    """A masking of all columns as it was drawn, without the grid of a release."""
+    table = Table.of(original)
+    made, _ = table.replaced(masking.apply(table, Plan.of(method, **parameters), seed=seed, grid=False).values)
+    return made
 
 
 def read(path: Path, columns: Sequence[str]) -> Table:

@@ -39,10 +39,10 @@ def _both(one: Known, other: Known) -> Known:
     return {name: tuple(dict.fromkeys((*words, *other[name]))) for name, words in one.items()}
 
 
-def in_no_order(table: pa.Table) -> pa.Table:
-    """A part whose records get another order, with sorted dictionaries: as they came they would tell the old one."""
+def in_no_order(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """A part with sorted dictionaries in some columns: as they came they would tell the order of the original's."""
     for place, field in enumerate(table.schema):
-        if _is_dictionary(field):
+        if _is_dictionary(field) and field.name in names:
             column = with_sorted_words(_whole(table, field.name))
             table = table.set_column(place, field, pa.chunked_array([column]))
     return table

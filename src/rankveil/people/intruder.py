@@ -17,7 +17,7 @@ from rankveil.errors import ParameterError, RankveilError, refuse_unknown
 from rankveil.intruder.calibration import wilson
 from rankveil.intruder.finding import Finding
 from rankveil.intruder.several import find_people_in
-from rankveil.manifest import content_of
+from rankveil.manifest import content_of, other_table
 from rankveil.pairing import pair_tables, released_table, true_links
 from rankveil.people.chance import DRAWS, Progress, check_draws
 from rankveil.people.plaintext import PlaintextAttack, plaintext_attack, plaintext_in_parts
@@ -326,6 +326,9 @@ def _in_memory(
         true_links(first, table, key=key, mapping=mapped, secret=hidden, notes=notes)
         for table, mapped, hidden in zip(tables, mappings, secrets, strict=True)
     ]
+    for number, (each, table) in enumerate(zip(manifests, tables, strict=True), start=1):
+        if (said := other_table(each, table)) is not None:
+            notes.append(said if len(tables) == 1 else f"release {number}: {said}")
     evidence = listed(columns) if columns is not None else None
     if evidence is None and key is not None:
         evidence = tuple(name for name in first.names if name in tables[0].names and name != key)
@@ -429,7 +432,7 @@ def _people(share: float) -> str:
         return "Everybody"
     if share > 0.5:
         tenths = round(10 * share)
-        return "Nearly everybody" if share > 0.95 else f"About {tenths} people in 10"
+        return "Nearly everybody" if tenths == 10 else f"About {tenths} people in 10"
     return f"About 1 person in {round(1 / share):,}"
 
 

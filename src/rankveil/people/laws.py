@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from rankveil.catalogue import Method, get_method
 from rankveil.errors import ParameterError, RankveilError
 from rankveil.likelihood import Displacement, Exchange, JointNoise, Noise, Unrelated
+from rankveil.masking.grid import counted, put
 from rankveil.methods.round import decimals_of
 from rankveil.table import Table
 
@@ -46,6 +47,7 @@ class Laws:
         try:
             self._steps = [_Step(each) for each in manifest["steps"]]
             self._masked = {str(each["name"]): bool(each["masked"]) for each in manifest["columns"]}
+            self._grids = {str(each["name"]): float(each.get("grid", 0.0)) for each in manifest["columns"]}
             entered, released = int(manifest["records"]["in"]), int(manifest["records"]["out"])
         except (AttributeError, KeyError, TypeError, ValueError):
             raise ParameterError(
@@ -73,13 +75,25 @@ class Laws:
                 return unknown("the manifest does not tell how it was masked")
             return {"kind": "equal", "own": [], "untouched": True, "hides": False}
         try:
-            return self._composed(name, steps)
+            return self._on_grid(name, self._composed(name, steps))
         except RankveilError as error:
             raise _unusable(error) from None
         except (ArithmeticError, LookupError, TypeError, ValueError):
             raise ParameterError(
                 f"the manifest is damaged: what it says of column {name} cannot be used; leave it out (--no-manifest)"
             ) from None
+
+    def _on_grid(self, name: str, law: Law) -> Law:
+        """What is told of a column, with the grid of what was computed from draws."""
+        grid = counted(self._grids[name], self._table.cells(name).temporal) if self._grids[name] > 0 else 0.0
+        if grid and law["kind"] == "noise":
+            ends = {
+                end: None if law[end] is None else float(put(np.array([law[end]]), grid)[0]) for end in ("low", "high")
+            }
+            return {**law, **ends, "grid": max(law["grid"], grid)}
+        if grid and law["kind"] == "joint":  # rounding adds to the variance of the noise
+            return {**law, "with": {**law["with"], name: law["with"][name] + grid**2 / 12}}
+        return law
 
     def _composed(self, name: str, steps: Sequence[_Step]) -> Law:
         """Steps of her own value, one that draws at most, then a grid and limits."""
@@ -148,9 +162,8 @@ class Laws:
         if np.isnan(values).any() or step.entry.correction is None:
             return unknown(why)
         mean = values.mean(axis=0)
-        _, covariance = step.entry.correction(
-            mean, np.cov(values, rowvar=False, bias=True).reshape(len(bounds), -1), bounds
-        )
+        released = np.cov(values, rowvar=False, bias=True).reshape(len(bounds), -1)
+        _, covariance = step.entry.corrected(mean, released, bounds, attributes=len(bounds))
         spread = values.std(axis=0)
         shrink = np.sqrt(np.maximum(np.diag(covariance), 0.0)) / np.where(spread > 0, spread, 1.0)
         said = step.entry.intruder(  # type: ignore[misc]
@@ -170,7 +183,7 @@ class Laws:
         if labels or there.size == 0 or step.entry.correction is None:
             return values
         mean, variance = np.array([there.mean()]), np.array([[there.var()]])
-        _, before = step.entry.correction(mean, variance, [step.bound(name)])
+        _, before = step.entry.corrected(mean, variance, [step.bound(name)], attributes=len(step.columns))
         shrink = math.sqrt(max(float(before[0, 0]), 0.0) / float(variance[0, 0])) if variance[0, 0] > 0 else 0.0
         made: Array = mean[0] + (values - mean[0]) * shrink
         return made

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from rankveil import auditing, files, masking
 from rankveil.catalogue import get_measure
+from rankveil.digests import digest_of
 from rankveil.errors import FileError, ParameterError, listing
 from rankveil.files import registry
 from rankveil.manifest import Manifest, Secret, cautions, describe, fingerprint
 from rankveil.people.foreseeing import foreseen
+from rankveil.people.pseudonyms import key_of_pseudonyms, notes_on_pseudonyms
 from rankveil.plans import Plan, Step, make_step
 from rankveil.schema import Schema, listed
 from rankveil.seeds import SAFE_BITS, Seed
@@ -54,6 +56,7 @@ def mask(
     columns: Sequence[str] | None = None,
     then: Sequence[str | Step] = (),
     seed: Seed | int | str | bytes | None = None,
+    pseudonym_key: Seed | int | str | bytes | None = None,
     publish: Sequence[str] = (),
     replicate: int = 0,
     shuffled: bool = True,
@@ -69,7 +72,9 @@ def mask(
 ) -> Release:
     """Mask a table by a method or a plan; the same kind of table comes out, and the one given stays as it is.
 
-    The seed is drawn from the operating system unless one is given (for studies). `publish` names measures whose
+    The seed is drawn from the operating system unless one is given. The draws depend on it and on the plan, the columns
+    and the table, so that the same of all gives the same release, and one seed in two releases shares no draw. With a
+    `pseudonym_key` pseudonyms depend on that alone, and stay the same over waves. `publish` names measures whose
     values go into the manifest. Synthetic records, which belong to nobody, are put in random order as a last step, so
     that their places tell nothing; `shuffled=False` leaves them where they are, for studies.
 
@@ -96,17 +101,20 @@ def mask(
         if decimal not in (None, "."):
             raise ParameterError("numbers of a Parquet table have no decimal mark; leave decimal out")
         declared: dict[str, Any] = {"schema": schema, "seed": seed, "publish": publish, "replicate": replicate}
-        declared["shuffled"] = shuffled
+        declared |= {"shuffled": shuffled, "pseudonym_key": pseudonym_key}
         with masked_in_parts(data, plan, output=output, cluster=cluster, **declared, **how) as (release, folder):
             folder.commit()
         return replace(release, notes=(*said, *release.notes, *folder.notes))
     if output is not None:
         _check_output(output, data if by_path else None)
     plan = plan.in_random_order() if shuffled else plan
+    pseudonyms = key_of_pseudonyms(pseudonym_key, plan)
     table = Table.of(auditing.loaded(data, schema=schema, decimal=decimal), schema=schema, decimal=decimal)
     plan = masking.settled(plan, table)
     secret_seed = Seed.of(seed)
-    applied = masking.apply(table, plan, seed=secret_seed, replicate=replicate)
+    told = fingerprint(table)
+    key = masking.release_key(secret_seed, table, plan, fingerprint=told, replicate=replicate)
+    applied = masking.apply(table, plan, seed=key, pseudonyms=pseudonyms, replicate=replicate)
     out, notes = table.replaced(
         applied.values,
         order=applied.order,
@@ -114,14 +122,17 @@ def mask(
         dropped=applied.dropped,
         weights=applied.weights,
     )
-    secret = Secret(secret_seed, fingerprint(table), applied.order)
+    secret = Secret(secret_seed, told, applied.order, replicate, pseudonyms is not None)
+    kept = table.schema.only(name for name in table.names if name not in applied.dropped)
+    content = Table(out, schema=kept, decimal=table.decimal)
     made = None
     if publish:
-        kept = table.schema.only(name for name in table.names if name not in applied.dropped)
         matching: dict[str, Any] = {"mapping": False} if plan.synthetic else {"secret": secret}
-        made = auditing.audit(table, Table(out, schema=kept, decimal=table.decimal), measures=publish, **matching)
-    account = applied.account(table)
-    release = _release(table, plan, account, out, secret, notes=notes, published=made, given=seed is not None)
+        made = auditing.audit(table, content, measures=publish, **matching)
+    account, digest = applied.account(table), digest_of(content)
+    how_made: dict[str, Any] = {"notes": notes, "published": made, "given": seed is not None, "digest": digest}
+    release = _release(table, plan, account, out, secret, **how_made)
+    release = replace(release, notes=(*release.notes, *notes_on_pseudonyms(plan, pseudonyms)))
     if output is not None:
         files.save(out, output)
     return release
@@ -164,6 +175,7 @@ def masked_in_parts(
     cluster: str | Engine,
     schema: Schema | None = None,
     seed: Seed | int | str | bytes | None = None,
+    pseudonym_key: Seed | int | str | bytes | None = None,
     publish: Sequence[str] = (),
     replicate: int = 0,
     shuffled: bool = True,
@@ -178,6 +190,7 @@ def masked_in_parts(
 
     source = open_table(data)
     plan = plan.in_random_order() if shuffled else plan
+    pseudonyms = key_of_pseudonyms(pseudonym_key, plan)
     with (
         engine_at(cluster, memory=memory, scratch=scratch) as engine,
         masked_table(
@@ -187,12 +200,13 @@ def masked_in_parts(
             out=output,
             schema=schema,
             seed=None if seed is None else Seed.of(seed),
+            pseudonyms=pseudonyms,
             replicate=replicate,
             resume=resume,
             progress=progress,
         ) as made,
     ):
-        secret = Secret(made.seed, made.fingerprint, made.order)
+        secret = Secret(made.seed, made.fingerprint, made.order, replicate, pseudonyms is not None)
         published = None
         if publish:
             if made.order is not None and not plan.synthetic:
@@ -213,9 +227,10 @@ def masked_in_parts(
             made.account,
             made.folder.target,
             secret,
-            notes=list(made.notes),
+            notes=[*made.notes, *notes_on_pseudonyms(plan, pseudonyms)],
             published=published,
             given=seed is not None,
+            digest=made.digest,
         )
         yield release, made.folder
 
@@ -230,6 +245,7 @@ def _release(
     notes: list[str],
     published: Any,
     given: bool,
+    digest: str,
 ) -> Release:
     """A release with its manifest, and what the protector should know of it."""
     values: dict[str, Any] = {}
@@ -249,7 +265,7 @@ def _release(
     measured = () if published is None else published.attributes
     return Release(
         data=out,
-        manifest=describe(table, plan, account, published=values, measured=measured),
+        manifest=describe(table, plan, account, digest=digest, published=values, measured=measured),
         secret=secret,
         changed=changed,
         passed_through=passed,
@@ -275,6 +291,13 @@ def _warnings(table: Table, passed: Sequence[str], plan: Plan, applied: masking.
     if passed and any(step.entry.works_on != "records" for step in plan.steps):
         told.append(f"passed through unmasked: {listing(passed, most=10)}")
     released = [name for name in applied.masked if name not in pseudonyms]
+    told += [
+        f"warning: column {name} is hardly masked: rounding to its grid, multiples of {grid.step:.6g}, put "
+        f"{grid.back} of the {grid.drawn} cells that the noise had changed back; mask it with more noise, or with a "
+        "method that moves values (rank_swap) or changes them as categories (--kind, pram)"
+        for name, grid in applied.grids.items()
+        if 2 * grid.back > grid.drawn
+    ]
     masked_ids = [name for name in released if table.columns[name].looks_like_identifier]
     if masked_ids:
         told.append(f"masked like other values, but named like an identifier: {listing(masked_ids)}")

@@ -324,15 +324,12 @@ def _likelihood(column: Cells, given: float, z: Array, log_slope: Array, pool: R
     term = NoiseTerm(np.array([hers]), y, Noise(law["law"], scale), law["grid"], (low, high))
     rows = np.arange(y.size)
     made = term.weights(np.zeros(y.size, dtype=np.int64), rows) - log_slope
-    if law["grid"] <= scale / 10:  # a density but for what is the same everywhere
-        inside = (y > low) & (y < high)
-        made[inside] -= {"normal": np.log(2 * np.pi) / 2, "laplace": np.log(2), "uniform": np.log(2)}[law["law"]]
     # values that many records have exactly, as limits are: the share of the records there stands for a density
     for end in {low, high} if scale > 0 else {hers}:
         at = np.abs(y - end) <= (NEARLY * abs(end) if scale > 0 else law["grid"] / 2 * (1 + NEARLY) + NEARLY * abs(end))
         if np.isfinite(end) and at.any():
             mass = term.weights(np.zeros(1, dtype=np.int64), np.flatnonzero(at)[:1])[0]
-            mass += np.log(law["grid"]) if law["grid"] > 0 and scale > 0 else 0.0
+            mass += np.log(law["grid"]) if law["grid"] > 0 else 0.0
             made[at] = mass - np.log(np.mean(at[pool]) or 1.0) - z[at] ** 2 / 2 - np.log(2 * np.pi) / 2
     return made
 

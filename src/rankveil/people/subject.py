@@ -15,7 +15,7 @@ from rankveil.categories import Categories
 from rankveil.errors import ParameterError, TableError, listing, refuse_unknown
 from rankveil.hierarchy import Hierarchy
 from rankveil.linkage import Linker
-from rankveil.manifest import Manifest
+from rankveil.manifest import Manifest, other_table
 from rankveil.people.bands import labels_of
 from rankveil.people.chance import DRAWS, EXHAUSTIVE, Distribution, Progress, by_chance, check_draws, whole
 from rankveil.people.codes import as_coded, labels_by_code, meanings
@@ -161,6 +161,8 @@ def verify(
         raise TableError("no released record has all the columns that were given")
     if complete.size < len(table):
         notes.append(f"{len(table) - complete.size} released records have missing values there and are left out")
+    if manifest is not None and (other := other_table(manifest, table)) is not None:
+        notes.append(other)
     laws = laws_of(manifest, table)
     permutation = permutation or (manifest is not None and _as_manifest(manifest).permutes(names))
     cells = [_cells(table, name, laws) for name in names]

@@ -11,14 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankveil.catalogue import get_method
-from rankveil.errors import ParameterError, TableError, refuse_unknown
+from rankveil.errors import ParameterError, TableError, listing, refuse_unknown
 from rankveil.manifest import MANIFEST_SCHEMA, Manifest
+from rankveil.methods.round import decimals_of
 from rankveil.table import Table, label_counts
 
 Array = NDArray[np.float64]
-
-_HARMLESS = ("round",)
-"""Steps that change moments by less than the last digit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +57,10 @@ class Corrected:
 def correct(masked: Any, manifest: Manifest | Mapping[str, Any] | str, **declared: Any) -> Corrected:
     """Means and covariances of the released columns, corrected for the noise that the manifest describes.
 
-    The steps are undone from the last to the first; a step without a known correction is an error that names it. Of
-    masked categories the shares are corrected, the missing cells left out.
+    The steps are undone from the last to the first; a step without a known correction is an error that names it. What
+    was rounded to multiples of h after noise has a variance larger by h^2 / 12 (Sheppard), which is taken off once, for
+    the coarsest of units that follow each other; a variance that comes out below 0 is 0, and a note names its column.
+    Of masked categories the shares are corrected, the missing cells left out.
     """
     content = _content(manifest)
     refuse_unknown(declared)
@@ -88,24 +88,105 @@ def correct(masked: Any, manifest: Manifest | Mapping[str, Any] | str, **declare
     if not np.all(np.isfinite(squares)):
         beyond = names[int(np.argmin(np.isfinite(squares)))]
         raise TableError(f"column {beyond}: its variance is too large for a number; divide its values first")
-    covariance = released.copy()
     if complete.shape[0] < len(table):
         notes.append(f"{len(table) - complete.shape[0]} records have missing values and are left out")
-    for step in reversed(content["steps"]):
-        entry = get_method(step["method"])
-        own = [name for name in step["columns"] if name in names]
-        if entry.id in _HARMLESS or entry.works_on in ("records", "names") or not own:
-            continue
-        if entry.correction is None:
-            raise ParameterError(f"there is no correction for {entry.id}: the original's moments do not follow from it")
-        at = [names.index(name) for name in own]
-        with _believed(entry.id):
-            given = [{**step["parameters"], **step.get("per_column", {}).get(name, {})} for name in own]
-            mean[at], covariance[np.ix_(at, at)] = entry.correction(mean[at], covariance[np.ix_(at, at)], given)
+    mean, covariance = _undone(content, names, mean, released, complete, notes)
     smallest = float(np.linalg.eigvalsh(covariance)[0]) if len(names) else 0.0
     if smallest < -1e-9 * float(np.trace(covariance)):
         notes.append("the corrected covariance matrix is not positive semidefinite: the sample is small for this noise")
     return Corrected(tuple(names), mean, covariance, released, complete.shape[0], tuple(notes), shares)
+
+
+def _undone(
+    content: Mapping[str, Any], names: Sequence[str], mean: Array, released: Array, values: Array, notes: list[str]
+) -> tuple[Array, Array]:
+    """The moments before the first step, from those of the release."""
+    mean, covariance = mean.copy(), released.copy()
+    grid = np.array([_grid(content["columns"], name) for name in names])
+    unit = np.zeros(len(names))  # the coarsest to which values were rounded since the last noise
+    worked_on = [set(step["columns"]) for step in content["steps"] if _on_values(step)]
+    for step in reversed(content["steps"]):
+        own = [name for name in step["columns"] if name in names]
+        if not _on_values(step) or not own:
+            continue
+        entry, at = get_method(step["method"]), [names.index(name) for name in own]
+        worked_on.pop()
+        with _believed(entry.id):
+            given = [{**step["parameters"], **step.get("per_column", {}).get(name, {})} for name in own]
+        if entry.id == "round":
+            for j, each in zip(at, given, strict=True):
+                finer = any(names[j] in columns for columns in worked_on)
+                with _believed(entry.id):
+                    unit[j] = max(unit[j], _unit(each["decimals"], values[:, j], grid[j], finer=finer))
+            continue
+        if entry.correction is None:
+            raise ParameterError(f"there is no correction for {entry.id}: the original's moments do not follow from it")
+        if entry.random:
+            unit[at] = np.maximum(unit[at], grid[at])
+        _off(covariance, unit, at)
+        noisy = np.diag(covariance).copy()
+        with _believed(entry.id):
+            mean[at], covariance[np.ix_(at, at)] = entry.corrected(
+                mean[at], covariance[np.ix_(at, at)], given, attributes=len(step["columns"])
+            )
+        _note_coarse(names, at, unit, noisy - np.diag(covariance), "of the noise", notes)
+        unit[at] = 0.0
+        _cut(names, covariance, notes)
+    everywhere = list(range(len(names)))
+    _note_coarse(names, everywhere, unit, np.diag(covariance), "of the values", notes)
+    _off(covariance, unit, everywhere)
+    _cut(names, covariance, notes)
+    return mean, covariance
+
+
+def _on_values(step: Mapping[str, Any]) -> bool:
+    """Whether a step may have changed values."""
+    return step["method"] != "identity" and get_method(step["method"]).works_on not in ("records", "names")
+
+
+def _grid(columns: Sequence[Mapping[str, Any]], name: str) -> float:
+    """The unit of which the noise's step left whole multiples in a column, as the manifest says; 0 for none."""
+    told = next((column.get("grid") for column in columns if column["name"] == name), None)
+    if told is None:
+        return 0.0
+    if isinstance(told, bool) or not isinstance(told, int | float) or not 0 <= told < np.inf:
+        raise ParameterError(f"the manifest is damaged: the grid of column {name} is no number of 0 or more")
+    return float(told)
+
+
+def _unit(decimals: int | None, values: Array, grid: float, *, finer: bool) -> float:
+    """The unit of a rounding; with the original's own decimals it changes nothing where no step was before it."""
+    if decimals is not None:
+        return float(10.0**-decimals)
+    return max(grid, 10.0 ** -decimals_of(values)) if finer else 0.0
+
+
+def _off(covariance: Array, unit: Array, at: Sequence[int]) -> None:
+    """Take off what rounding to a unit adds to the variances."""
+    covariance[at, at] -= unit[at] ** 2 / 12
+
+
+def _cut(names: Sequence[str], covariance: Array, notes: list[str]) -> None:
+    """No variance below 0; the columns that would have one are named."""
+    below = [j for j in range(len(names)) if covariance[j, j] < 0]
+    covariance[below, below] = 0.0
+    if below:
+        which = listing([names[j] for j in below])
+        notes.append(
+            f"the corrected variance came out below 0 and is given as 0: {which}; the noise is as large as that"
+        )
+
+
+def _note_coarse(
+    names: Sequence[str], at: Sequence[int], unit: Array, variance: Array, what: str, notes: list[str]
+) -> None:
+    """Say where a unit is more than twice the spread that it rounds: then h^2 / 12 is not what it adds."""
+    coarse = [names[j] for j in at if unit[j] > 0 and 4 * variance[j] < unit[j] ** 2]
+    if coarse:
+        notes.append(
+            f"rounded to a unit of more than twice the standard deviation {what}, so that what it adds is not known "
+            f"and the corrected variance is rough: {listing(coarse)}"
+        )
 
 
 def _shares(

@@ -20,6 +20,7 @@ _EVIDENCE = {
     "likelihood": "the probability of the released values",
     "structure": "what follows from values that change places in pairs",
     "low_bits": "the last digits of computed numbers",
+    "cells_left": "the cells that suppression left",
     "row_order": "the order of the rows",
 }
 _SOURCES = {
@@ -60,14 +61,15 @@ def attack_words(content: Mapping[str, Any]) -> str:
         said.append(_verdict(content))
         low, high = found["interval"]
         measured = "measured" if found["right"] is not None else "as he expects"
+        who = f"{found['of']:,} {'person' if found['of'] == 1 else 'people'}"
         said.append(
-            f"Found are {number(100 * found['share'])} % of {found['of']:,} people ({measured}; 95 % interval "
+            f"Found are {number(100 * found['share'])} % of {who} ({measured}; 95 % interval "
             f"{number(100 * low)} to {number(100 * high)} %); blind guessing finds {number(100 * found['guessing'])} %."
         )
         claims, right = content["claims"], content["claims_right"]
         if claims:
-            told = "" if right is None else f"; {number(right)} of them are right"
-            said.append(f"He can claim {claims:,} links and expects 5 % of them to be wrong{told}.")
+            told = "" if right is None else f"; {_amount(right)} right"
+            said.append(f"He can claim {_links(claims)} and expects at most 5 % of them to be wrong{told}.")
         else:
             said.append("There is no set of links that he can claim and expect 95 % of to be right.")
     elif found is not None:
@@ -90,8 +92,17 @@ def _verdict(content: Mapping[str, Any]) -> str:
     if content["found"]["share"] > content["limit"]:
         why.append("more people are found than that")
     if content["certain"]:
-        why.append(f"{content['certain']:,} links are certain")
+        why.append(f"{_links(content['certain'])} {'is' if content['certain'] == 1 else 'are'} certain")
     return f"The release FAILS ({limit}): {' and '.join(why)}."
+
+
+def _links(many: int) -> str:
+    return "1 link" if many == 1 else f"{many:,} links"
+
+
+def _amount(right: float) -> str:
+    """How many are right; equal records that share a bet make fractions."""
+    return f"{right:,.1f}" if right != int(right) else f"{int(right):,}"
 
 
 def attack_charts(content: Mapping[str, Any], pictures: AttackPictures, *, public: bool = False) -> list[Chart]:

@@ -16,7 +16,7 @@ from rankveil.errors import NotApplicableError, PairError
 from rankveil.moments import mean
 from rankveil.report.audits import Marginal
 from rankveil.report.chart import Chart
-from rankveil.seeds import Seed
+from rankveil.seeds import CommonSeed, Seed
 from rankveil.table import Table
 
 MOST = 5000
@@ -68,7 +68,7 @@ def preview(table: Table, plan: rv.Plan) -> Preview:
     levels: dict[str, list[float | None]] = {}
     release = None
     for count in range(1, len(plan.steps) + 1):
-        release = rv.mask(sample, rv.Plan(plan.steps[:count]), seed=0)
+        release = rv.mask(sample, rv.Plan(plan.steps[:count]), seed=CommonSeed.of(0))
         found = _levels(sample, release)
         for name in release.changed:
             levels.setdefault(name, [0.0] * (count - 1)).append(found.get(name))

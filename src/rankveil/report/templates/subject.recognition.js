@@ -42,13 +42,13 @@ const recognition = (() => {
   // log p(y | x): a density, or the probability of a cell of the grid per unit, or of what lies beyond a limit.
   function logNoise({ law, grid }, y, x, scale, low, high) {
     const half = grid / 2;
-    if (scale === 0) return Math.abs(y - x) <= half * (1 + 1e-9) ? 0 : -Infinity;
     const width = half > 0 ? Math.log(2 * half) : 0;
+    if (scale === 0) return Math.abs(y - x) <= half * (1 + 1e-9) ? -width : -Infinity;
     if (y >= high) return logBelow(law, (x + half - high) / scale) - width;
     if (y <= low) return logBelow(law, (low + half - x) / scale) - width;
-    if (grid > scale / 10) return logBetween(law, (y - half - x) / scale, (y + half - x) / scale) - width;
+    if (half > scale * (law === "uniform" ? 1e-6 : 0.05)) return logBetween(law, (y - half - x) / scale, (y + half - x) / scale) - width;
     const z = (y - x) / scale;
-    const density = law === "normal" ? -z * z / 2 : law === "laplace" ? -Math.abs(z) : Math.abs(z) <= 1 + 1e-9 ? 0 : -Infinity;
+    const density = law === "normal" ? -z * z / 2 : law === "laplace" ? -Math.abs(z) : Math.abs(z) <= 1 + 1e-9 + half / scale ? 0 : -Infinity;
     return density - Math.log(scale) - HALVES[law];
   }
 
@@ -205,7 +205,7 @@ const recognition = (() => {
       if (first === values.length) continue;
       for (const i of pool) if (at(i)) share += 1;
       let mass = logNoise(law, values[first], hers, scale, low, high);
-      if (law.grid > 0 && scale > 0) mass += Math.log(law.grid);
+      if (law.grid > 0) mass += Math.log(law.grid);
       for (let i = first; i < values.length; i++) {
         if (at(i)) made[i] = mass - Math.log(share / pool.length || 1) - z[i] ** 2 / 2 - LOG_TWO_PI / 2;
       }

@@ -9,6 +9,7 @@ import rankveil as rv
 from rankveil import files, masking
 from rankveil.errors import RankveilError, listing
 from rankveil.files.formulas import for_spreadsheets
+from rankveil.manifest import said_of_secret
 from rankveil.table import Table
 from rankveil.web import repeat
 from rankveil.web.declared import Declared
@@ -66,9 +67,8 @@ def mask_table(job: Job) -> None:
         "The script", f"{source.stem}-repeat.py", private=True, text="makes the release again"
     )
     outputs |= _hierarchies(job, declared)
-    outputs["secret.json"] = output(
-        "The secret", names.secret, private=True, text="with it the masking can be undone: never publish it"
-    )
+    of_secret = said_of_secret(release.manifest, release.secret)
+    outputs["secret.json"] = output("The secret", names.secret, private=True, text=f"never publish it: {of_secret}")
     content = {
         "records": release.manifest["records"]["out"],
         "changed": dict(release.changed),
@@ -79,6 +79,7 @@ def mask_table(job: Job) -> None:
         "measures": dict(release.manifest["measures"]),
         "mapping": release.manifest["mapping"],
         "masked": masked,
+        "of_secret": of_secret,
         "command": repeat.command(names, declared, publish=publish, formulas=bool(formulas)),
         "notes": list(dict.fromkeys(notes)),
     }

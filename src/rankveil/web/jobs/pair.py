@@ -8,7 +8,6 @@ from typing import Any
 
 import rankveil as rv
 from rankveil.errors import FileError, listing
-from rankveil.manifest import fingerprint
 from rankveil.table import Table
 from rankveil.web import repeat
 from rankveil.web.declared import Declared
@@ -115,7 +114,7 @@ def _secret(folder: Path) -> rv.Secret:
 def _doubts(secret: rv.Secret, original: Table) -> list[str]:
     """Why a secret may not be that of the release."""
     notes = []
-    if fingerprint(original) != secret.fingerprint:
+    if secret.is_of(original) is False:
         notes.append("the secret was made for another original, or for this one with other columns or missing values")
     if secret.order is None:
         notes.append("the secret holds no mapping: the rows of that release were not reordered")
