@@ -131,6 +131,7 @@ class Outcome:
 Correction = Callable[..., tuple[Array, Array]]
 ShareCorrection = Callable[..., dict[str, float]]
 Guarantee = Callable[[Mapping[str, Mapping[str, Any]], Mapping[str, Mapping[str, int]], Sequence[str]], list[str]]
+Caution = Callable[[Mapping[str, Mapping[str, Any]]], list[str]]
 Intruder = Callable[..., Statement]
 OwnScale = Callable[..., float | None]
 
@@ -162,6 +163,8 @@ class Method(Entry[Callable[..., Any]]):
     by_parts: bool = False
     """Whether it can work on some of the rows at a time: what concerns all of them it asks `rows`."""
     strength: str | None = None
+    by_columns: bool = False
+    """Whether the strength, where none is given, goes by how many columns are masked: see `rankveil.strengths`."""
     stronger: Literal["higher", "lower"] = "higher"
     instead: tuple[str, ...] = ()
     """Parameters that stand instead of the strength where they are given."""
@@ -193,6 +196,8 @@ class Method(Entry[Callable[..., Any]]):
     """From the shares of categories in the release back to those in the original: see `corrects_shares`."""
     guarantee: Guarantee | None = None
     """What holds for the release whatever the data: see `guarantees`."""
+    caution: Caution | None = None
+    """What the protector and the readers of the manifest are warned of: see `cautions`."""
     intruder: Intruder | None = None
     """What the step tells somebody who knows the original: see `tells_intruder`."""
     own_scale: OwnScale | None = None
@@ -255,6 +260,11 @@ class Method(Entry[Callable[..., Any]]):
         in the release.
         """
         object.__setattr__(self, "guarantee", function)
+        return function
+
+    def cautions(self, function: Caution) -> Caution:
+        """Decorate `(parameters by column) -> sentences`: what is known to undo the step with these parameters."""
+        object.__setattr__(self, "caution", function)
         return function
 
     def tells_intruder(self, function: Intruder) -> Intruder:

@@ -78,6 +78,26 @@ class Displacement:
 
 
 @dataclass(frozen=True)
+class RankNoise:
+    """Values stand in the order of their ranks plus independent draws of this law."""
+
+    law: Literal["normal", "uniform"]
+    scale: float
+    """In ranks: the standard deviation of normal draws; uniform ones lie between minus and plus it."""
+
+
+@dataclass(frozen=True, eq=False)
+class JointScores:
+    """Values stand in the order of shrunk normal scores of their ranks plus normal draws of the columns together.
+
+    With z the scores of the ranks, the order is that of `kept` z + e, e normal with this covariance.
+    """
+
+    kept: float
+    covariance: Array
+
+
+@dataclass(frozen=True)
 class KeptRanks:
     """Values are drawn anew, in the order of the original: ranks stay, ties apart."""
 
@@ -116,6 +136,8 @@ Statement = (
     | JointNoise
     | Exchange
     | Displacement
+    | RankNoise
+    | JointScores
     | KeptRanks
     | SignedNoise
     | Turned

@@ -302,6 +302,7 @@ def describe(
         "records": {"in": len(table), "out": out, "left_out": len(table) - out},
         "digest": digest,
         "disclosive_parameters": _disclosive(plan, applied),
+        **({"warnings": warned} if (warned := cautions(plan, applied)) else {}),
         "for_users": [*_for_users(table, plan, applied), *([_ORDER_KEPT] if order_kept and not plan.reorders else [])],
         "measures": dict(published or {}),
         "measured_columns": list(measured),
@@ -391,6 +392,16 @@ def _marginals(table: Table, plan: Plan, applied: Account) -> str:
         else:  # values of groups that have different numbers of records
             changed |= of_groups
     return "changed" if changed else "kept"
+
+
+def cautions(plan: Plan, applied: Account) -> list[str]:
+    """What is known to undo a step with its parameters."""
+    told = []
+    for step, columns in zip(plan.steps, applied.columns, strict=True):
+        if step.entry.caution is not None:
+            bound = {name: step.bound(name) for name in columns}
+            told += [f"{step.method}: {sentence}" for sentence in step.entry.caution(bound)]
+    return told
 
 
 def _disclosive(plan: Plan, applied: Account) -> list[str]:

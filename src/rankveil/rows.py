@@ -110,6 +110,12 @@ class Rows:
         """Ranks from 1 among all values, ties sharing their mean rank."""
         return average_ranks(x)
 
+    def strict_places(self, x: Array, ties: Draws) -> Places:
+        """The place of each value in the order of all values, from 0; ties by their draws."""
+        found = np.empty(x.size, np.int64)
+        found[strict_order(x, ties=ties)] = np.arange(x.size)
+        return found
+
     def swapped(self, x: Array, ties: Draws, partner: Callable[[int], Iterable[Places]]) -> Array:
         """Each value replaced by the one at its partner's place in the order of all values; ties by their draws.
 

@@ -153,7 +153,7 @@ def test_the_methods_of_the_specification_are_there() -> None:
         ("additive_noise.alpha", 0.1),
         ("additive_noise.sd", None),
         ("multiplicative_noise.beta", 0.1),
-        ("rank_swap.p", 5),
+        ("rank_swap.p", None),
     ],
 )
 def test_defaults_are_those_of_the_specification(name: str, default: Any) -> None:

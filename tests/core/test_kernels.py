@@ -13,7 +13,7 @@ from scipy import stats
 
 from rankveil.kernels import Kernel, kernel
 from rankveil.kernels.boxes import FAN, LEAF, _levels, build
-from rankveil.kernels.swapping import mix_pairs, pair_within, within_reach
+from rankveil.kernels.swapping import mix_targets, pair_within, within_reach
 from rankveil.seeds import Seed
 
 FALSE_ALARM = 1e-6
@@ -70,59 +70,48 @@ def test_the_draw_at_its_upper_end_picks_somebody() -> None:
 
 
 @st.composite
-def pairings(draw: Any) -> tuple[Any, ...]:
-    """A pairing within limits, sometimes with a three-cycle in it, and proposals."""
+def permuted(draw: Any) -> tuple[Any, ...]:
+    """A permutation within limits, and proposals."""
     nearest = draw(st.integers(1, 4))
     blocks = draw(st.integers(1, 4))
-    partner = np.concatenate(
+    target = np.concatenate(
         [2 * nearest * b + np.concatenate([np.arange(nearest) + nearest, np.arange(nearest)]) for b in range(blocks)]
     )
-    if draw(st.booleans()):
-        partner = np.concatenate([partner, partner.size + np.array([1, 2, 0])])
-    farthest = draw(st.integers(max(nearest, 2), partner.size + 1))
+    farthest = draw(st.integers(max(nearest, 2), target.size + 1))
     steps = draw(st.integers(0, 80))
     stream = Seed.of(draw(st.integers(0, 10**6))).stream("mix")
-    return partner.astype(np.int64), stream.random(steps), stream.random(steps), nearest, farthest
+    draws = stream.random(steps), stream.random(steps), stream.random(steps // target.size + 1)
+    return target.astype(np.int64), np.argsort(target), *draws, nearest, farthest
 
 
 @settings(deadline=None)
-@given(pairings())
-def test_mix_pairs_compiled_is_mix_pairs_plain(given_: tuple[Any, ...]) -> None:
-    partner, *_, nearest, farthest = given_
-    before = partner.copy()
-    plain = mix_pairs.plain(*given_)
-    assert np.array_equal(plain, mix_pairs.compiled(*given_))
-    assert np.array_equal(partner, before)
-    places = np.arange(partner.size)
-    cycle = before[before] != places
-    assert np.array_equal(plain[cycle], before[cycle]), "a three-cycle keeps its places"
-    assert np.array_equal(plain[plain][~cycle], places[~cycle])
-    gaps = np.abs(plain - places)[~cycle]
+@given(permuted())
+def test_mix_targets_compiled_is_mix_targets_plain(given_: tuple[Any, ...]) -> None:
+    target, owner, *rest = given_
+    nearest, farthest = rest[-2:]
+    plain, compiled = (target.copy(), owner.copy()), (target.copy(), owner.copy())
+    assert mix_targets.plain(*plain, *rest) == mix_targets.compiled(*compiled, *rest)
+    assert np.array_equal(plain, compiled)
+    assert np.array_equal(plain[0][plain[1]], np.arange(target.size)), "the owner stays the inverse"
+    gaps = np.abs(plain[0] - np.arange(target.size))
     assert np.all((nearest <= gaps) & (gaps <= max(farthest, nearest)))
 
 
-def matchings(n: int, nearest: int, farthest: int) -> set[tuple[int, ...]]:
-    places = np.arange(n)
-    every = (np.array(p) for p in permutations(range(n)))
-    return {
-        tuple(p.tolist())
-        for p in every
-        if np.array_equal(p[p], places) and all(nearest <= gap <= farthest for gap in np.abs(p - places))
-    }
-
-
-@pytest.mark.parametrize(("nearest", "farthest", "count"), [(1, 5, 15), (2, 5, 5), (1, 2, 3), (1, 3, 7)], ids=str)
-def test_mixed_long_enough_every_valid_pairing_is_equally_likely(nearest: int, farthest: int, count: int) -> None:
-    possible = matchings(6, nearest, farthest)
-    start = min(possible)
-    runs, steps = 4_000, 12 * 6
+@pytest.mark.parametrize(("nearest", "farthest", "count"), [(1, 4, 44), (2, 5, 29), (1, 2, 13), (2, 4, 20)], ids=str)
+def test_mixed_long_enough_every_valid_permutation_is_equally_likely(nearest: int, farthest: int, count: int) -> None:
+    n = 5 if farthest == nearest + 3 and nearest == 1 else 6
+    every = (p for p in permutations(range(n)) if all(nearest <= abs(p[k] - k) <= farthest for k in range(n)))
+    seen = dict.fromkeys(every, 0)
+    start = min(seen)
+    runs, sweeps = 100 * count, 200
     stream = Seed.of(5).stream("mixing", nearest, farthest)
-    picks, ways = (stream.random(runs * steps).reshape(runs, steps) for _ in range(2))
-    seen = dict.fromkeys(possible, 0)
+    picks, others = (stream.random(runs * sweeps * n).reshape(runs, -1) for _ in range(2))
+    turns = stream.random(runs * sweeps).reshape(runs, -1)
     for k in range(runs):
-        mixed = mix_pairs.compiled(np.array(start, dtype=np.int64), picks[k], ways[k], nearest, farthest)
-        seen[tuple(mixed.tolist())] += 1
-    assert len(possible) == count
+        target = np.array(start, dtype=np.int64)
+        mix_targets.compiled(target, np.argsort(target), picks[k], others[k], turns[k], nearest, farthest)
+        seen[tuple(target.tolist())] += 1
+    assert len(seen) == count
     assert stats.chisquare(list(seen.values())).pvalue > FALSE_ALARM
 
 

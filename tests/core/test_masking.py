@@ -286,5 +286,5 @@ def test_counts_and_notes_are_handed_on(table: pa.Table) -> None:
     assert applied.counts[1]["A"]["clipped"] >= low > 0
     made = masking.apply(Table(table), Plan.of("rank_swap", columns=["A"], p=1), seed=Seed.of(1))
     assert made.notes == (
-        "rank_swap, column A: p = 1 percent of 50 records is less than one rank: nothing was swapped",
+        "rank_swap, column A: p = 1 percent of 50 records is less than one rank: hardly a value moves",
     )

@@ -37,7 +37,11 @@ def _evidence(found: Any, name: str) -> Any:
         (6, "hohne_noise", {"s": 0.3}, 480),
         (6, "microhybrid", {"k": 10}, 104),
         (3, "resample", {"t": 1}, 1080),
-        (8, "rank_swap", {"p": 20.0}, 640),
+        (5, "rank_swap", {"p": 20.0}, 160),
+        (3, "rank_swap", {"p": 10.0, "scheme": "window"}, 210),
+        (5, "rank_swap", {"p": 5.0, "scheme": "pairs"}, 800),
+        (5, "distance_swap", {"d": 20, "p": 10.0}, 960),
+        (5, "copula_swap", {"p": 20.0}, 370),
         (13, "mdav", {"k": 5}, 216),
     ],
 )
@@ -72,11 +76,36 @@ def test_a_shuffled_table_gives_nobody_away_and_he_knows(
 
 
 def test_swaps_in_pairs_are_undone_with_ties_and_missing_cells(demo: pd.DataFrame, masked: Callable[..., Any]) -> None:
-    swapped = masked(demo.iloc[:400], "rank_swap", p=20.0)
+    swapped = masked(demo.iloc[:400], "rank_swap", p=20.0, scheme="pairs")
     for manifest in (True, False):
         found = swapped.attacked(manifest=manifest)
         assert found.certain.sum() >= 390, manifest
         assert found.right[found.certain].all()
+
+
+@pytest.mark.parametrize("manifest", [True, False])
+@pytest.mark.parametrize(
+    ("method", "parameters"),
+    [
+        ("rank_swap", {"p": 30.0}),
+        ("rank_swap", {"p": 30.0, "scheme": "window"}),
+        ("distance_swap", {"d": 40, "p": 60.0}),
+        ("copula_swap", {"p": 40.0}),
+        ("shuffle", {}),
+    ],
+    ids=lambda given: given if isinstance(given, str) else given.get("scheme", ""),
+)
+def test_swaps_that_are_no_pairs_have_no_structure(
+    method: str, parameters: dict[str, Any], manifest: bool, demo: pd.DataFrame, masked: Callable[..., Any]
+) -> None:
+    """Neither pairs nor logic say anything of them, and the bets are right as often as the likelihood says."""
+    numbers = demo[["AGE", "HOURS", "INCOME", "TAX", "SAVINGS"]].dropna().iloc[:400].reset_index(drop=True)
+    found = masked(numbers, method, **parameters).attacked(manifest=manifest)
+    assert _evidence(found, "structure").certain == 0
+    if manifest:
+        assert found.certain.sum() <= 1
+        spread = np.sqrt(np.sum(found.probability * (1 - found.probability)))
+        assert abs(found.found - found.expected) <= max(0.05 * found.found, 4 * spread + 1)
 
 
 def test_row_order_counts_for_files_whose_rows_are_sorted_by_a_column(people: Callable[..., pd.DataFrame]) -> None:

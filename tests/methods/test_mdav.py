@@ -230,3 +230,19 @@ def test_a_value_that_is_alone_in_its_group_is_told() -> None:
     assert any("stay as they were (column and how many): B (1), C (1)" in note for note in release.notes)
     whole = rv.mask(table.select(["A"]), "mdav", k=3)
     assert not any("stay as they were" in note for note in whole.notes)
+
+
+def test_blocks_of_columns_are_warned_of() -> None:
+    """The groups of several blocks are together a key."""
+    rng = np.random.default_rng(0)
+    table = pa.table({name: rng.normal(size=60) for name in "ABCD"})
+    release = rv.mask(table, "mdav", k=3, block=2, seed=1)
+    assert any(note.startswith("warning: mdav: block = 2 groups the columns in 2 blocks") for note in release.notes)
+    (warned,) = release.manifest["warnings"]
+    assert "a key that few or no others have" in warned
+    assert "1,080 of 1,080" in warned
+    assert release.manifest["guarantees"] == []
+    for block in (0, 4):
+        whole = rv.mask(table, "mdav", k=3, block=block, seed=1)
+        assert "warnings" not in whole.manifest.content
+        assert not any("block" in note for note in whole.notes)

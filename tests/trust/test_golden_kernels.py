@@ -95,11 +95,14 @@ def _pair_within(form: str) -> Iterator[Any]:
             first += piece.size
 
 
-def _mix_pairs(form: str) -> Iterator[Any]:
-    partner = np.arange(300) ^ 1
-    picks, ways = draws("picks", 3_600), draws("ways", 3_600)
-    for nearest, farthest in ((1, 299), (1, 20)):
-        yield getattr(swapping.mix_pairs, form)(partner, picks, ways, nearest, farthest)
+def _mix_targets(form: str) -> Iterator[Any]:
+    picks, others, turns = draws("picks", 3_600), draws("ways", 3_600), draws("turns", 12)
+    for nearest, farthest in ((1, 299), (5, 40)):
+        target = (np.arange(300) + np.where(np.arange(300) % 20 < 10, 10, -10)).astype(np.int64)
+        owner = np.argsort(target)
+        yield getattr(swapping.mix_targets, form)(target, owner, picks, others, turns, nearest, farthest)
+        yield target
+        yield owner
 
 
 def _add_exactly(form: str) -> Iterator[Any]:
@@ -296,7 +299,7 @@ def _surviving(form: str) -> Iterator[Any]:
 
 CASES: dict[str, tuple[Case, tuple[str, ...]]] = {
     "swapping.pair_within": (_pair_within, ()),
-    "swapping.mix_pairs": (_mix_pairs, ()),
+    "swapping.mix_targets": (_mix_targets, ()),
     "exact.add_exactly": (_add_exactly, ()),
     "summing.distances": (_distances, ()),
     "summing.power_sums": (_power_sums, ()),

@@ -47,6 +47,8 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "pseudonymise": ("pseudonymise", {"columns": ["AGE", "TOWN"]}),
     "randomized_response": ("randomized_response", {"columns": ["TOWN", "GRADE"]}),
     "rank_swap": ("rank_swap", {"p": 20.0}),
+    "rank_swap in a window": ("rank_swap", {"p": 20.0, "scheme": "window"}),
+    "rank_swap in pairs": ("rank_swap", {"p": 20.0, "scheme": "pairs"}),
     "recode": ("recode", {"level.TOWN": 1, "width.AGE": 10.0}),
     "sample": ("sample", {"share": 0.4}),
     "suppress": ("suppress", {"k": 3, "columns": ["TOWN", "GRADE"]}),

@@ -60,6 +60,8 @@ class MaskedParts:
     """A release in parts that lies beside its place, and what is to be told of it."""
 
     whole: Whole
+    plan: Plan
+    """The plan with what goes by the table."""
     account: Account
     seed: Seed
     key: Seed
@@ -235,6 +237,7 @@ def _masked(
     seed, pseudonyms = keys
     labels = _labels(plan, source, schema)
     parts = looked_at(work, source, schema=schema, bounds=tuple(bounds), scratch=work.scratch, labels=labels)
+    plan = masking.settled(plan, parts.whole)
     told = put_together(work(partial(fingerprint_of, parts), source.names))
     key = masking.release_key(seed, parts.whole, plan, fingerprint=told, replicate=replicate)
     job = Job(parts, plan, key, pseudonyms, replicate, folder, work.scratch)
@@ -261,6 +264,7 @@ def _masked(
     kept = reduce(Runs.then, runs).notes() if runs else ()
     return MaskedParts(
         parts.whole,
+        plan,
         account,
         seed,
         key,

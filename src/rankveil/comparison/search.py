@@ -15,6 +15,8 @@ from rankveil.catalogue import Parameter
 
 WIDE = 1000.0
 """An end of a range that is open is tried this many times above or below the default."""
+_PERCENT = 5.0
+"""Where to begin with a strength whose default goes by the number of columns, as percentages do."""
 _CLOSE = 1e-3
 """Strengths that differ by less than this part are not told apart."""
 _MOST = 40
@@ -70,7 +72,8 @@ class Scale:
     def of(cls, parameter: Parameter, *, stronger: str, most: int) -> Scale:
         """The range that a parameter declares; a whole strength is at most `most`, as k is the number of records."""
         within = parameter.range
-        start = float(parameter.default) if isinstance(parameter.default, int | float) else 1.0
+        start = _PERCENT if parameter.default is None else 1.0
+        start = float(parameter.default) if isinstance(parameter.default, int | float) else start
         low = within.low if within is not None and math.isfinite(within.low) else start / WIDE
         high = within.high if within is not None and math.isfinite(within.high) else start * WIDE
         whole = parameter.type is int

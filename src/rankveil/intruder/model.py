@@ -17,10 +17,12 @@ from rankveil.likelihood import (
     Displacement,
     Exchange,
     JointNoise,
+    JointScores,
     KeptRanks,
     Noise,
     NoiseTerm,
     Points,
+    RankNoise,
     RankTerm,
     Recomputed,
     Records,
@@ -38,6 +40,8 @@ from rankveil.likelihood import (
 from rankveil.masking.grid import put
 from rankveil.methods.round import decimals_of
 from rankveil.plans import Plan, Step
+from rankveil.rank_noise import RankNoiseTerm, middle_keys
+from rankveil.ranks import average_ranks
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -113,6 +117,49 @@ class RankPart:
         return RankTerm(
             rank_interval(self.x, ordered), rank_interval(released[self.name], ordered), self.gaps, self.bounded
         )
+
+
+@dataclass(frozen=True, eq=False)
+class RankNoisePart:
+    """A column whose values were put back in the order of noisy ranks."""
+
+    name: str
+    x: Array
+    noise: RankNoise
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def term(self, released: Values) -> Term:
+        ordered = np.sort(self.x[~np.isnan(self.x)])
+        return RankNoiseTerm(
+            rank_interval(self.x, ordered),
+            rank_interval(released[self.name], ordered),
+            ordered.size,
+            self.noise.law,
+            self.noise.scale,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ScoresPart:
+    """Columns whose values were put back in the order of shrunk normal scores plus joint normal draws."""
+
+    names: tuple[str, ...]
+    x: Array
+    said: JointScores
+    """Its covariance is that of these columns."""
+
+    def term(self, released: Values) -> Term:
+        weights = whitened(self.said.covariance)
+        count = len(self.x)
+        first, second = np.empty(self.x.shape), np.empty((len(released[self.names[0]]), len(self.names)))
+        for j, name in enumerate(self.names):
+            first[:, j] = self.said.kept * _ndtri(average_ranks(self.x[:, j]) / (count + 1))
+            ends = rank_interval(released[name], np.sort(self.x[:, j]))
+            second[:, j] = middle_keys(first[:, j], float(np.sqrt(self.said.covariance[j, j])), ends)
+        return Points(first @ weights, second @ weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,6 +304,13 @@ class Model:
         """For each key column, how many released cells no original gives."""
         found = {name: int(np.sum(equal_codes(x, released[name])[1] < 0)) for name, x in self.keys.items()}
         return {name: many for name, many in found.items() if many}
+
+
+def _ndtri(shares: Array) -> Array:
+    from scipy.special import ndtri
+
+    made: Array = ndtri(shares)
+    return made
 
 
 def equal_codes(x: Array, y: Array) -> tuple[Codes, Codes]:
@@ -420,7 +474,7 @@ def _stated(
         if (
             drawn is not None
             or isinstance(said, Records | JointNoise)
-            or not isinstance(said, Noise | Exchange | Displacement | KeptRanks)
+            or not isinstance(said, Noise | Exchange | Displacement | RankNoise | KeptRanks)
         ):
             return None
         drawn = (at, step, said)
@@ -439,6 +493,8 @@ def _stated(
         return OwnRanksPart(name, x, gaps) if name in columns.numeric else None
     if isinstance(said, Displacement):
         return _displaced(columns, name, x, said)
+    if isinstance(said, RankNoise):
+        return RankNoisePart(name, x, said) if name in columns.numeric and said.scale > 0 else None
     assert isinstance(said, Exchange)
     return _exchanged(columns, name, x, said, _entering(everybody, name, drawn[0])[1])
 
@@ -554,13 +610,16 @@ def _join(
         elif isinstance(said, JointNoise):
             weights = whitened(said.covariance[np.ix_(places, places)] + np.diag(grid**2 / 12))
             model.parts.append(JointPart(tuple(usable), x[:, places], weights))
+        elif isinstance(said, JointScores):
+            some = JointScores(said.kept, said.covariance[np.ix_(places, places)])
+            model.parts.append(ScoresPart(tuple(usable), x[:, places], some))
         elif isinstance(said, SignedNoise):
             model.parts.append(SignedPart(tuple(usable), x[:, places], said.scale[places], grid))
         elif isinstance(said, Turned):
             model.parts.append(TurnedPart(tuple(usable), x[:, places], said.group, grid))
         elif isinstance(said, SharedNoise):
-            some = SharedNoise(said.group, said.centre[:, places], said.scale[:, places])
-            model.parts.append(SharedNoisePart(tuple(usable), some))
+            shared = SharedNoise(said.group, said.centre[:, places], said.scale[:, places])
+            model.parts.append(SharedNoisePart(tuple(usable), shared))
 
 
 def _apart(

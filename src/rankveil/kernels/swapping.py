@@ -65,31 +65,56 @@ def within_reach(draws: Iterable[Array], n: int, reach: int) -> Iterator[Partner
 
 
 @kernel
-def mix_pairs(partner: Partners, picks: Array, ways: Array, nearest: int, farthest: int) -> Partners:
-    """Exchange partners between random pairs as long as every pair stays `nearest` to `farthest` apart.
+def mix_targets(
+    target: Partners, owner: Partners, picks: Array, others: Array, turns: Array, nearest: int, farthest: int
+) -> int:
+    """Exchange targets between random positions as long as every one goes `nearest` to `farthest` away.
 
-    A Markov chain on the valid pairings whose proposals are symmetric, so that its limit is the uniform one.
-    `partner` is a valid pairing in which partner[partner[i]] == i; `picks` and `ways` hold one draw per proposal.
-    Positions of a three-cycle (partner[partner[i]] != i) keep their places.
+    `target` is a valid permutation and `owner` its inverse; both are changed in place, and how many proposals were
+    taken is returned. In each sweep every position in turn (a) makes one of three proposals, by its draws: it exchanges
+    targets with a position (b) no farther away than the limits are from each other; it picks a target in its limits,
+    whose owner (b) takes its own; or b picks one in the same way, whose owner takes a's. Before a sweep the permutation
+    becomes its inverse or not, by a draw of `turns`. Every proposal is as likely as the one that undoes it, so that in
+    the limit all permutations that can be reached are equally likely.
     """
-    n = partner.size
-    mixed = partner.copy()
-    span = 2 * farthest + 1
-    a = n - 1
+    n = target.size
+    wide = farthest - nearest + 1
+    taken = 0
     for step in range(picks.size):
-        a = a + 1 if a + 1 < n else 0
-        c = a - farthest + min(int(picks[step] * span), span - 1)
-        if c < 0 or c >= n or c == a:
-            continue
-        b, d = mixed[a], mixed[c]
-        if c == b or mixed[b] != a or mixed[d] != c:
-            continue
-        if ways[step] < 0.5:
-            gap_one, gap_two = abs(a - c), abs(b - d)
-            if nearest <= gap_one <= farthest and nearest <= gap_two <= farthest:
-                mixed[a], mixed[c], mixed[b], mixed[d] = c, a, d, b
+        a = step % n
+        if a == 0 and turns[step // n] < 0.5:
+            for i in range(n):
+                target[i], owner[i] = owner[i], target[i]
+        own = target[a]
+        way = min(int(picks[step] * 2 * wide), 2 * wide - 1)
+        which = others[step] * 3
+        if which < 1:
+            b = a + 1 + way if way < wide else a - 1 - (way - wide)
+            if b < 0 or b >= n:
+                continue
+            wanted = target[b]
+            gap = abs(a - wanted)
+            if gap < nearest or gap > farthest:
+                continue
         else:
-            gap_one, gap_two = abs(a - d), abs(b - c)
-            if nearest <= gap_one <= farthest and nearest <= gap_two <= farthest:
-                mixed[a], mixed[d], mixed[b], mixed[c] = d, a, c, b
-    return mixed
+            wanted = a + nearest + way if way < wide else a - nearest - (way - wide)
+            if wanted < 0 or wanted >= n or wanted == own:
+                continue
+            b = owner[wanted]
+        if which < 2:
+            gap = abs(b - own)
+            if nearest <= gap <= farthest:
+                target[a], target[b], owner[wanted], owner[own] = wanted, own, a, b
+                taken += 1
+            continue
+        way = min(int((which - 2) * 2 * wide), 2 * wide - 1)
+        second = b + nearest + way if way < wide else b - nearest - (way - wide)
+        if second < 0 or second >= n or second in (wanted, own):
+            continue
+        c = owner[second]
+        gap = abs(c - own)
+        if nearest <= gap <= farthest:
+            target[a], target[b], target[c] = wanted, second, own
+            owner[wanted], owner[second], owner[own] = a, b, c
+            taken += 1
+    return taken

@@ -1,4 +1,4 @@
-"""Distance swapping: rank swapping that guarantees a least permutation distance."""
+"""Distance swapping: a random permutation of a column that guarantees a least permutation distance."""
 
 from __future__ import annotations
 
@@ -10,18 +10,24 @@ from numpy.typing import NDArray
 
 from rankveil.catalogue import Array, Outcome, Range, method
 from rankveil.errors import ParameterError
-from rankveil.kernels.swapping import mix_pairs
+from rankveil.kernels.swapping import mix_targets
 from rankveil.likelihood import Displacement
 from rankveil.ranks import ranks_within, strict_order, tie_blocks
 from rankveil.seeds import Stream
 
-_SWEEPS = 12
-"""Proposals per record: enough that a pair's distance no longer shows where the pairing started."""
+_ENOUGH = 16
+"""Proposals taken for each record, after which nothing shows where the mixing started."""
+_SWEEPS = 256
+"""Proposals made for each record at most."""
+_AT_A_TIME = 2**17
+"""Proposals whose draws are held at a time, unless there are more records."""
+_FEW = 2
+"""Proposals taken for each record below which the limits are said to leave little choice."""
 
 
 @method(
     title="Distance swapping",
-    source="Domingo-Ferrer and Muralidhar 2016, after Moore 1996",
+    source="after Domingo-Ferrer and Muralidhar 2016 and Moore 1996",
     kinds=("numeric", "ordinal", "hierarchy"),
     strength="d",
     marginals="kept",
@@ -36,31 +42,32 @@ def distance_swap(
     p: Annotated[float | None, Range(0, 100), "the largest, in percent of the records; none for no limit"] = None,
     rng: Stream,
 ) -> Outcome:
-    """Rank swap with differences from d records to p percent; a last odd record joins a 3-cycle.
+    """A random permutation of the values whose rank differences go from d records to p percent.
 
-        y_i = x_j,  y_j = x_i,  d <= |r_i - r_j| <= p n / 100
+        y_i = x_t(i),   d <= |r_i - r_t(i)| <= p n / 100
 
-    r are ranks from 1 to n, ties broken at random. The first pairing joins ranks d or more apart; then twelve times n
-    drawn proposals exchange the partners of two pairs, each taken when both new differences are within the limits. When
-    n is odd, three records at ranks a, a + d and a + 2d hand their values round.
+    r are ranks from 1 to n, ties broken at random. t starts as blocks of neighbouring ranks, each turned by d or more;
+    then proposals that exchange the targets of two or three records are drawn, each taken when all new differences are
+    within the limits, and t and its inverse change places at random, until every record has taken part 16 times on
+    average (or 256 were proposed for each). Values do not change places in pairs, which would undo themselves.
 
     On a column without ties every record that has a value is at permutation distance d or more, ranks being those
     among all values of the column. With ties, equal values that swap do not move: the attained distance is counted and
     reported.
     """
-    farthest = x.size - 1 if p is None else ranks_within(p, n=x.size)
+    farthest = x.size - 1 if p is None else min(ranks_within(p, n=x.size), x.size - 1)
     order = strict_order(x, ties=rng.bits(x.size))
-    partner = _paired(x.size, d, farthest, where=float(rng.loose(1)[0]))
-    proposals = _SWEEPS * x.size
-    partner = mix_pairs(partner, rng.loose(proposals), rng.loose(proposals), d, farthest)
+    target, mixed = _permuted(x.size, d, farthest, rng)
     ordered, masked = x[order], np.empty_like(x)
-    masked[order] = ordered[partner]
+    masked[order] = ordered[target]
     starts, ends = tie_blocks(ordered)
     ranks = np.repeat((starts + ends + 1) / 2, ends - starts)  # of the sorted values, ties sharing theirs
-    attained = np.abs(ranks - ranks[partner])
+    attained = np.abs(ranks - ranks[target])
     short = int(np.sum(attained < d))
-    note = f"ties: {short} of {x.size} values moved less than {d} ranks, the least by {attained.min():g}"
-    return Outcome(masked, counts={"moved_less_than_d": short}, notes=(note,) if short else ())
+    notes = [] if mixed else [f"differences of {d} to {farthest} ranks leave {x.size} values little choice: lower d"]
+    if short:
+        notes.append(f"ties: {short} of {x.size} values moved less than {d} ranks, the least by {attained.min():g}")
+    return Outcome(masked, counts={"moved_less_than_d": short}, notes=tuple(notes))
 
 
 @distance_swap.guarantees
@@ -76,63 +83,45 @@ def _(
     ]
 
 
-def _paired(n: int, d: int, farthest: int, *, where: float) -> NDArray[np.int64]:
-    """A first valid pairing; an odd n has one 3-cycle, at positions d and 2 d apart, placed by the draw `where`.
+def _permuted(n: int, d: int, farthest: int, rng: Stream) -> tuple[NDArray[np.int64], bool]:
+    """A random permutation with differences in the limits, and whether it was mixed long enough."""
+    target = _start(n, d, farthest, rng)
+    owner = np.empty_like(target)
+    owner[target] = np.arange(n)
+    taken, at_once = 0, min(max(_AT_A_TIME // n, 1), 32)
+    for _ in range(0, _SWEEPS, at_once):
+        picks, others, turns = rng.loose(at_once * n), rng.loose(at_once * n), rng.loose(at_once)
+        taken += mix_targets(target, owner, picks, others, turns, d, farthest)
+        if taken >= _ENOUGH * n:
+            break
+    return target, taken >= _FEW * n
 
-    Stretches of 2L positions, the first half paired with the second, d <= L <= farthest, and one of 2d + 1 positions
-    with the 3-cycle through its ends and middle. Where what is left beside the 3-cycle is too short for a stretch of
-    its own, all other positions are paired by halves: their differences then lie between d and 2d.
+
+def _start(n: int, d: int, farthest: int, rng: Stream) -> NDArray[np.int64]:
+    """A valid permutation: blocks of positions, each turned in itself, its two rank differences within the limits.
+
+    A block of L positions turned by s has the differences s and L - s. Where blocks of 2 d to 2 p n / 100 positions do
+    not add up to n, no permutation is within the limits.
     """
-    triple = n % 2
-    spare = n - triple * (2 * d + 1)
-    together = bool(triple) and 0 < spare < 2 * d
-    lengths = [] if together else _stretches(spare, d, farthest)
-    if lengths is None or spare < 0 or (triple and 2 * d > farthest):
+    blocks = n // (2 * d)
+    if blocks == 0 or farthest < d or n > 2 * farthest * blocks:
         raise ParameterError(
             f"distance_swap: {n} values cannot swap at rank differences from {d} to {farthest}; "
-            f"d must be at most half the records and p percent of them at least {'2 d' if triple else 'd'}"
+            "d must be at most half the records and p percent of them at least d"
+            + (f", {-(-n // (2 * blocks))} here" if blocks and farthest >= d else "")
         )
-    partner = np.arange(n)
-    if together:
-        _turn(partner, start=min(int(where * (spare + 1)), spare), d=d)
-        rest = np.flatnonzero(partner == np.arange(n))
-        first, second = rest[: rest.size // 2], rest[rest.size // 2 :]
-        partner[first], partner[second] = second, first
-        return partner
-    at = min(int(where * (len(lengths) + 1)), len(lengths)) if triple else -1
-    if triple:
-        lengths.insert(at, d)
-    start = 0
-    for k, length in enumerate(lengths):
-        first = np.arange(start, start + length)
-        if k == at:
-            _turn(partner, start=start, d=d)
-            first = first[1:]
-        partner[first], partner[first + length] = first + length, first
-        start += 2 * length + (k == at)
-    return partner
-
-
-def _turn(partner: NDArray[np.int64], *, start: int, d: int) -> None:
-    """Put the 3-cycle start -> start + d -> start + 2d -> start into a pairing."""
-    partner[[start, start + d, start + 2 * d]] = start + d, start + 2 * d, start
-
-
-def _stretches(n: int, d: int, farthest: int) -> list[int] | None:
-    """Half-lengths between d and farthest that add up to n / 2, or None when there are none."""
-    if n == 0:
-        return []
-    if farthest < d or n < 2 * d:
-        return None
-    count = n // (2 * d)
-    if 2 * farthest * count < n:
-        return None
-    half, more = divmod(n // 2, count)
-    return [half + (k < more) for k in range(count)]
+    target = np.empty(n, dtype=np.int64)
+    ends = np.arange(blocks + 1) * n // blocks
+    for first, last, draw in zip(ends[:-1], ends[1:], rng.loose(blocks), strict=True):
+        size = int(last - first)
+        least, most = max(d, size - farthest), min(farthest, size - d)
+        turn = least + min(int(draw * (most - least + 1)), most - least)
+        target[first:last] = first + (np.arange(size) + turn) % size
+    return target
 
 
 @distance_swap.tells_intruder
 def _(x: Array, parameters: Mapping[str, Any], **known: Any) -> Displacement:
-    """Every rank moves by d records to p percent, and values change places in pairs."""
+    """Every rank moves by d records to p percent."""
     p = parameters["p"]
-    return Displacement(parameters["d"], x.size - 1 if p is None else ranks_within(p, n=x.size), pairs=True)
+    return Displacement(parameters["d"], x.size - 1 if p is None else ranks_within(p, n=x.size), pairs=False)

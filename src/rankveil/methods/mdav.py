@@ -72,7 +72,7 @@ def mdav(
     levels, and the mode of categories, or the category of the column with the least sum of distances to the group's.
 
     With `block`, columns are grouped a few at a time in their order; a remainder of one joins the last block. Only with
-    all masked columns in one block are records k-anonymous on them.
+    all masked columns in one block are records k-anonymous on them: of several blocks the groups together are a key.
 
     MDAV takes time that grows with the square of the records. With `kd_blocks`, records are first cut into so many
     blocks of about the same size (k-d splits at medians of the widest coordinate, from at most 50,000 records at equal
@@ -181,6 +181,20 @@ def _(
     if given["k"] == 1 or not any(set(names) <= set(columns[b]) for b in blocks(len(columns), given["block"])):
         return []
     return [f"every record shares its values of {', '.join(names)} with at least {given['k'] - 1} others (k-anonymity)"]
+
+
+@mdav.cautions
+def _(parameters: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Groups of several blocks are together a key."""
+    names, given = list(parameters), next(iter(parameters.values()))
+    many = len(blocks(len(names), given["block"]))
+    if many < 2:
+        return []
+    return [
+        f"block = {given['block']} groups the columns in {many} blocks, and a record's groups in all of them together "
+        "are a key that few or no others have: whoever knows the originals finds nearly everybody (1,080 of 1,080 "
+        "people of the Census table with k = 3 and block = 2), and records are k-anonymous on each block alone"
+    ]
 
 
 @mdav.tells_intruder

@@ -19,12 +19,11 @@ from rankveil.catalogue import Array, Outcome, method
 from rankveil.likelihood import Simulated
 from rankveil.multivariate import (
     combined,
-    correlation,
-    nearest_correlation,
+    copula_of,
+    in_drawn_order,
     normal_draws,
     pseudo_inverse,
     root,
-    standardised,
 )
 from rankveil.rows import HERE, Rows
 from rankveil.seeds import Stream
@@ -56,9 +55,7 @@ def shuffle(x: Array, given: Array, missing: NDArray[np.bool_], *, rows: Rows = 
 
     n, m = x.shape
     ranks = rows.average_ranks(np.asfortranarray(np.hstack([x, given])))
-    copula = 2 * np.sin(np.pi / 6 * correlation(standardised(ranks, rows=rows).z, rows=rows))
-    np.fill_diagonal(copula, 1.0)
-    copula = nearest_correlation(copula)
+    copula = copula_of(ranks, rows=rows)
     weights = np.einsum("ij,jk->ik", pseudo_inverse(copula[m:, m:]), copula[m:, :m])
     left = copula[:m, :m] - np.einsum("ji,jk->ik", copula[m:, :m], weights)
     draws = combined(normal_draws(rng, x.shape), root((left + left.T) / 2))
@@ -66,16 +63,8 @@ def shuffle(x: Array, given: Array, missing: NDArray[np.bool_], *, rows: Rows = 
         draws += combined(np.asfortranarray(ndtri(ranks[:, m:] / (rows.count(n) + 1))), weights)
     known = int(np.sum(np.diag(left) < _DETERMINED))
     note = f"columns whose ranks follow from the given ones, so that nothing is drawn anew in them: {known}"
-    ties = [rng.bits(n) for _ in range(m)]
-
-    def put_back(j: int, rows: Rows) -> Array:
-        there = ~missing[:, j]  # a missing cell only stands at the mean: that is no value to hand on
-        column = x[:, j].copy()
-        column[there] = rows.in_order_of(x[there, j], draws[there, j], ties[j][there])
-        return column
-
-    made = rows.each(put_back, {str(j): j for j in range(m)}, size=x.size)
-    return Outcome(np.asfortranarray(np.column_stack(made)), notes=(note,) if known else ())
+    made = in_drawn_order(x, missing, draws, rows=rows, rng=rng)
+    return Outcome(made, notes=(note,) if known else ())
 
 
 @shuffle.tells_intruder

@@ -51,7 +51,7 @@ def maskings() -> tuple[Masking, ...]:
         *(Masking(BY_RANK, f"Resamp{t}", Plan.of("resample", t=t)) for t in (1, 2, 3)),
         *(microaggregation(k, block=block) for block in (1, 2, 3, 4, 0) for k in range(3, 11)),
         *(_in_order(by, name, k) for by, name in (("first_component", "pcp"), ("z_sum", "z")) for k in range(3, 11)),
-        *(Masking("rank swapping", f"Rankswap{p}", Plan.of("rank_swap", p=p)) for p in range(1, 21)),
+        *(Masking("rank swapping", f"Rankswap{p}", Plan.of("rank_swap", p=p, scheme="pairs")) for p in range(1, 21)),
         *(Masking("JPEG", f"JPEG{q}", Plan.of("lossy_compression", quality=q)) for q in range(5, 100, 5)),
     )
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +82,10 @@ MATCHED_ORDER = {
 """The order in which the methods come out at matched strengths."""
 
 
+FIXED: dict[str, dict[str, Any]] = {"rank_swap": {"scheme": "pairs"}}
+"""What is given beside the strength: the paper swaps in pairs."""
+
+
 class Key(NamedTuple):
     """A masking of a data set, and what is asked of it."""
 
@@ -114,6 +118,7 @@ def run(
             Study(table, table.usable(), seed=Seed.of(SEED), grid=False),
             METHODS,
             at={"risk": float(paper.RISK[name])},
+            parameters=FIXED,
             utility=("emd", "propensity"),
             replicates=searched,
             workers=workers,
@@ -160,7 +165,8 @@ def jobs_of(name: str, *, replicates: int, modelled: Mapping[str, int]) -> dict[
 def plan_of(method: str, strength: float) -> Plan:
     """A masking of that strength."""
     parameter = get_method(method).parameter(_parameter(method))
-    return Plan((Step(method, {parameter.name: int(strength) if parameter.type is int else strength}),))
+    given = {parameter.name: int(strength) if parameter.type is int else strength, **FIXED.get(method, {})}
+    return Plan((Step(method, given),))
 
 
 def _parameter(method: str) -> str:

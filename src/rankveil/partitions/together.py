@@ -168,6 +168,10 @@ class PartRows(Rows):
         make = partial(ordering.average_between, self._values(key, known), known.told)
         return self._brought(key, block, make)
 
+    def strict_places(self, x: Array, ties: Draws) -> Places:
+        """The place of each value in the order of all values, from 0; ties by their draws."""
+        return self._places(Keys.of(x, ties))
+
     def swapped(self, x: Array, ties: Draws, partner: Callable[[int], Iterable[Places]]) -> Array:
         """Each value replaced by the one at its partner's place in the order of all values."""
         key, known, block = self._ordered(Keys.of(x, ties), [])
@@ -191,7 +195,10 @@ class PartRows(Rows):
 
     def places(self, draws: Draws) -> Places:
         """The place of each draw in the order of all draws, from 0."""
-        key, known, block = self._ordered(Keys(draws, np.zeros_like(draws)), [])
+        return self._places(Keys(draws, np.zeros_like(draws)))
+
+    def _places(self, keys: Keys) -> Places:
+        key, known, block = self._ordered(keys, [])
         within = collect(key, known, self._partition, block)[0].astype(np.int64)
         return within + known.starts[block]
 

@@ -13,9 +13,10 @@ from rankveil.catalogue import get_measure
 from rankveil.digests import digest_of
 from rankveil.errors import FileError, ParameterError, listing
 from rankveil.files import registry
-from rankveil.manifest import Manifest, Secret, describe, fingerprint
+from rankveil.manifest import Manifest, Secret, cautions, describe, fingerprint
 from rankveil.masking.row_order import Runs
 from rankveil.people import publishing
+from rankveil.people.foreseeing import foreseen
 from rankveil.people.pseudonyms import key_of_pseudonyms, notes_on_pseudonyms
 from rankveil.plans import Plan, Step, make_step
 from rankveil.schema import Schema, listed
@@ -56,7 +57,8 @@ class _Made:
             notes += [f"{name} is not published: {why}" for name, why in self.measured.not_applicable.items()]
         known = (*account.masked, *account.dropped, account.weight)
         passed = tuple(name for name in table.names if name not in known)
-        notes += [*account.notes, *_warnings(table, passed, plan, account)]
+        notes += [*account.notes, *(f"warning: {each}" for each in cautions(plan, account))]
+        notes += [*_warnings(table, passed, plan, account), *foreseen(plan, account)]
         changed = account.changed
         moved_alone = all(step.method in ("identity", "record_shuffle") for step in plan.steps)
         if changed and not any(changed.values()) and not moved_alone:
@@ -263,6 +265,7 @@ def mask(
     plan = plan.in_random_order() if shuffled else plan
     pseudonyms = key_of_pseudonyms(pseudonym_key, plan)
     table = Table.of(auditing.loaded(data, schema=schema, decimal=decimal), schema=schema, decimal=decimal)
+    plan = masking.settled(plan, table)
     secret_seed = Seed.of(seed)
     told = fingerprint(table)
     key = masking.release_key(secret_seed, table, plan, fingerprint=told, replicate=replicate)
@@ -367,10 +370,10 @@ def masked_in_parts(
             published = auditing.audit(
                 source.path, made.folder.staging, measures=publish, cluster=engine, schema=kept, seed=0, **matching
             )
-        notes = (*made.notes, *notes_on_pseudonyms(plan, pseudonyms))
+        notes = (*made.notes, *notes_on_pseudonyms(made.plan, pseudonyms))
         told_of = (published, seed is not None, made.digest, notes)
-        whole = _Made(made.whole, plan, made.account, made.key, replicate, *told_of)
-        release = whole.release(made.folder.target, secret, order_kept=not plan.reorders)
+        whole = _Made(made.whole, made.plan, made.account, made.key, replicate, *told_of)
+        release = whole.release(made.folder.target, secret, order_kept=not made.plan.reorders)
         yield replace(release, made=None), made.folder
 
 

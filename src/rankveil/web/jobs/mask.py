@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import rankveil as rv
-from rankveil import files
+from rankveil import files, masking
 from rankveil.errors import RankveilError, listing
 from rankveil.files.formulas import for_spreadsheets
 from rankveil.manifest import said_of_secret
@@ -25,6 +25,7 @@ def mask_table(job: Job) -> None:
     plan, publish = rv.Plan.from_dict(job.run.settings["plan"]), tuple(job.run.settings.get("publish", ()))
     opened = job.original()
     job.progress.stage("masking")
+    plan = masking.settled(plan, opened.table)
     release = rv.mask(opened.table, plan, publish=publish).published()
     names = names_of(source)
     masked = f"masked{masked_ending(source)}"
