@@ -173,16 +173,18 @@ class _Seen:
 
     fineness: int
     """Of the original: decimals, or the place in the ladder of units."""
-    original: Summary
-    released: Summary
+    released: int
+    """How many released cells have a value."""
+    largest: tuple[float, float]
+    """The largest magnitudes of the original and of the release."""
     apart: Summary
     """Of half of what released values are above the original ones, or of half the released ones."""
 
     def merged(self, other: _Seen) -> _Seen:
         return _Seen(
             max(self.fineness, other.fineness),
-            self.original.merged(other.original),
-            self.released.merged(other.released),
+            self.released + other.released,
+            (max(self.largest[0], other.largest[0]), max(self.largest[1], other.largest[1])),
             self.apart.merged(other.apart),
         )
 
@@ -203,20 +205,24 @@ def _step(column: Current, original: Array, here: Array | None, how: _Drawn, row
         changed = column.values[both] / 2 - here[both] / 2
     ladder = _ladder(column)
     fineness = decimals_of(there) if ladder is None else _unit_of(there, ladder)
-    seen = rows.merged(_Seen(fineness, *(Summary.of(each) for each in (there, released, changed))))
+    largest = (_largest(there), _largest(released))
+    seen = rows.merged(_Seen(fineness, released.size, largest, Summary.of(changed)))
     gaps = seen.apart.gaps(changed)
     half = seen.apart.width(rows.sums([lambda: gaps * gaps])[0]) * seen.apart.scale
     scale = min(2 * half, float(np.finfo(float).max))
-    if not seen.released.count:
+    if not seen.released:
         return None
-    last = math.ulp(max(abs(seen.released.low), abs(seen.released.high)))
+    last = math.ulp(seen.largest[1])
     if ladder is not None:
         return _first(ladder[seen.fineness :: -1], least=max(OF_DECIMALS * scale, last))
-    largest = max(abs(seen.original.low), abs(seen.original.high)) if seen.original.count else 0.0
-    own = _own(seen.fineness, scale=scale, last=last, largest=largest)
+    own = _own(seen.fineness, scale=scale, last=last, largest=seen.largest[0])
     if own is None or how.rounded is None:
         return own
     return max(own, _unit(seen.fineness if how.rounded == _AS_THE_ORIGINAL else how.rounded))
+
+
+def _largest(x: Array) -> float:
+    return max(-float(x.min()), float(x.max())) if x.size else 0.0
 
 
 def _own(decimals: int, *, scale: float, last: float, largest: float) -> float | None:
