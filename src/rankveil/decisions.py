@@ -340,7 +340,7 @@ def _falls_off(facts: Facts) -> bool:
 
 
 def _numbering(facts: Facts) -> bool:
-    """Whether whole numbers from 1 on are about as frequent in the upper half as in the lower, as in school numbers."""
+    """Whether whole numbers from 1 on are as frequent in their upper half as in the lower: schools, interviewers."""
     assert facts.numbers is not None
     assert facts.counts is not None
     upper = facts.counts[facts.numbers > facts.numbers[-1] / 2].sum() / facts.counts.sum()

@@ -31,9 +31,10 @@ _WORDS = {
         pacjent individual individu individuo individuum subject member case record index personne persona
         pessoa persoon osoba employee client customer kunde cliente klient student teilnehmer user participant
         questionnaire fragebogen interviewee zeile datensatz pers row line observation obs""",
-    "household": """household hh haushalt menage foyer hogar famiglia huishouden domicilio gospodarstwo dwelling
-        cluster psu hhold hshld family familie famille familia rodzina hb030 db030 rb040 px030 hid hhid hhnr
-        hhno hhnum householdid householdno haushaltsid haushaltsnummer haushaltsnr numerogospodarstwa""",
+    "household": """household hh haushalt menage foyer hogar famiglia huishouden domicilio gospodarstwo
+        gospodarstwa dwelling cluster psu hhold hshld family familie famille familia rodzina hb030 db030 rb040
+        px030 hid hhid hhnr hhno hhnum householdid householdno haushaltsid haushaltsnummer haushaltsnr
+        numerogospodarstwa""",
     "weight": """weight weights wgt wgts wt fnlwgt afnlwgt pweight fweight aweight iweight samplingweight
         surveyweight finalweight wtfinl perwt hhwt asecwt pwgtp wgtp pwsswgt wtper wtpfin gewicht gewichte
         gewichtung gewichtungsfaktor hochrechnungsfaktor hochrechnung hrf phrf hhrf poids pond ponderation
@@ -42,8 +43,8 @@ _WORDS = {
         ponderacao fatorexpansao waga wagi wagaanalityczna db090 pb040 rb050 pb060 expansionfactor
         expansionfaktor raisingfactor grossingfactor calibrationweight designweight dweight pspwght anweight""",
     # known to others
-    "sex": """sex gender sexe genre sexo genero sesso genere geslacht geschlecht plec male female""",
-    "age": """age agep ages agegr agegrp agecat alter lebensalter edad eta idade leeftijd wiek""",
+    "sex": """sex gender sexe genre sexo genero sesso genere geslacht geschlecht plec plci male female""",
+    "age": """age agep ages agegr agegrp agecat alter lebensalter edad eta idade leeftijd wiek wieku""",
     "birth": """birth born dob birthday birthdate birthyear yearofbirth dateofbirth geburt geburtsdatum
         geburtsjahr geburtstag naissance nacimiento nascita geboorte geboortedatum geboortejaar nascimento
         urodzenia dataurodzenia gebdat gebjahr yob""",
@@ -52,9 +53,9 @@ _WORDS = {
         urbanicity residence postal postcode postalcode zip zipcode plz postleitzahl land bundesland kreis
         gemeinde ort wohnort stadt departement commune ville pays codepostal provincia municipio ciudad pueblo
         pais codigopostal comunidad regione comune citta paese cap codicepostale provincie gemeente stad
-        woonplaats regio cidade concelho freguesia distrito wojewodztwo powiat gmina miasto kraj kodpocztowy
-        miejscowosc neighbourhood neighborhood statefip countyfip census tract geo geocode stratum strata school
-        hospital bezirk urb rur staat estado regiao wojew""",
+        woonplaats regio cidade concelho freguesia distrito wojewodztwo powiat gmina miasto gminy powiatu
+        wojewodztwa kraj kodpocztowy miejscowosc neighbourhood neighborhood statefip countyfip census tract geo
+        geocode stratum strata school hospital bezirk urb rur staat estado regiao wojew""",
     "position": """latitude longitude lat lon lng breitengrad laengengrad latitud longitud latitudine
         longitudine breedtegraad lengtegraad density easting northing coordinate coordinates distance altitude""",
     "origin": """race races ethnicity ethnic ethnie etnia etni etnicidad etniciteit herkunft
@@ -76,8 +77,8 @@ _WORDS = {
         socp company enterprise firm comp position beruf berufstaetig erwerb erwerbsstatus erwerbstaetigkeit
         branche wirtschaftszweig arbeit taetigkeit betrieb metier emploi activite secteur csp pcs ocupacion
         empleo trabajo actividad situacionlaboral cnae cno occupazione professione lavoro settore ateco beroep
-        werk bedrijf sbi profissao emprego trabalho atividade cae zawod praca branza pkd sektor military veteran
-        experience""",
+        werk bedrijf sbi profissao emprego trabalho atividade cae zawod zawodu praca branza pkd sektor military
+        veteran experience""",
     "education": """education educ edu educational schooling schoolyears degree qualification isced bildung
         bildungsabschluss schulabschluss ausbildung diplome diploma formation niveauetudes estudios educacion
         niveleducativo istruzione titolostudio titolodistudio opleiding opleidingsniveau onderwijs educacao
@@ -110,8 +111,8 @@ _WORDS = {
         montant valeur loyer chiffreaffaires ingreso ingresos renta salario sueldo impuesto deuda gasto gastos
         precio importe ventas reddito redditi stipendio ricavi imposta tasse debito spesa spese prezzo importo
         fatturato pensione inkomen loon salaris omzet belasting schuld uitgaven prijs bedrag pensioen renda
-        rendimento rendimentos ordenado imposto divida despesa despesas preco montante dochod dochody zarobki
-        wynagrodzenie placa podatek dlug wydatki cena kwota przychod emerytura salaries""",
+        rendimento rendimentos ordenado imposto divida despesa despesas preco montante dochod dochody dochodu
+        zarobki wynagrodzenie placa podatek dlug wydatki cena kwota przychod emerytura salaries""",
     # how it is told
     "count": """time minutes minute mins people persons individuals students pupils patients members employees
         workers customers clients users cases experience seniority count counts counted howmany numberof size
@@ -149,7 +150,7 @@ for _topic, _listed in _WORDS.items():
         _TOPICS.setdefault(_word, set()).update({_topic} - {""})
 
 _SHORTEST_PIECE, _SHORTEST_BEGINNING, _SHORTEST_END = 3, 5, 6
-"""Letters at least: of a piece of a word whose pieces are all known, of a known beginning or end of a longer word."""
+"""Letters at least: of a piece of a word whose pieces are all known, and of a known beginning or end of a longer."""
 _SHORT_ENDS = ("name", "code", "cod", "size", "type", "date", "wage", "naam", "nummer")
 """Shorter words that nevertheless tell what a longer word is when it ends with them."""
 _ID_ENDING = re.compile(r"[a-z](ID|Id)$|^[A-Z]{2,}ID$|(?i:[a-z]_?uuid)$")

@@ -196,3 +196,54 @@ def test_a_file_that_is_no_hierarchy(people: str, write: Write, refused: Any, te
     told = refused("inspect", people, "--hierarchy", "EDU=edu.csv")
     assert told.startswith("edu.csv: ")
     assert sentence in told
+
+
+def test_decisions_are_printed_written_and_read(write: Write, run: Any, refused: Any) -> None:
+    rows = "".join(
+        f"{1 + i // 3},{i},{1 + i % 2},{'N' if i % 4 == 0 else 10 * i},{i % 3}.5,x {i % 3}\n" for i in range(90)
+    )
+    file = write("in.csv", f"hid,pid,sex,income,wgt,a class\n{rows}")
+    said = run("inspect", file, "--write-roles", "roles.toml").out
+    assert "pseudonymise" in said
+    assert "leave out" in said
+    assert "decisions: roles.toml" in said
+    found = {each["name"]: each["decision"] for each in run("inspect", file, "--json").json["columns"]}
+    assert {name: (each["kind"], each["role"], each["action"]) for name, each in found.items()} == {
+        "hid": ("unordered", "group", "pseudonymise"),
+        "pid": ("unordered", "identifier", "leave out"),
+        "sex": ("unordered", "quasi-identifier", "mask"),
+        "income": ("numbers", "confidential", "mask"),
+        "wgt": ("numbers", "weight", "keep"),
+        "a class": ("unordered", "quasi-identifier", "mask"),
+    }
+    text = Path("roles.toml").read_text(encoding="utf-8")
+    assert text.startswith('missing = ["N"]\n')
+    assert all(f"# {each['action']}: " in text for each in found.values())
+    applied = run("inspect", file, "--roles", "roles.toml", "--json").json
+    assert applied["masked"] == ["sex", "income", "a class"]
+    kinds = {each["name"]: (each["kind"], each["role"], each["role_given"]) for each in applied["columns"]}
+    assert kinds["hid"] == ("nominal", "group", True)
+    assert kinds["income"] == ("numeric", "confidential", True)
+    assert [each["problem"] for each in applied["columns"]] == [None] * 6
+    assert "would overwrite the table" in refused("inspect", file, "--write-roles", file)
+
+
+def test_a_second_weight_and_what_was_declared_are_written_too(people: str, write: Write, run: Any) -> None:
+    write("in.csv", "w,hh_weight,b\n" + "".join(f"1,{1 + i % 7}.5,{'low' if i % 3 else 'high'}\n" for i in range(40)))
+    run("inspect", "in.csv", "--write-roles", "roles.toml", "--missing", "n/a")
+    found = run("inspect", "in.csv", "--roles", "roles.toml", "--json").json["columns"]
+    assert [each["role"] for each in found] == ["other", "weight", "quasi-identifier"]
+    assert found[2]["levels"] == ["low", "high"]
+    text = Path("roles.toml").read_text(encoding="utf-8")
+    assert 'missing = ["n/a"]' in text
+    assert "a table has one weight, so this one is kept as it is" in text
+    Path("more").mkdir()
+    write("edu.csv", "low;any\nmiddle;any\nhigh;any\n")
+    run("inspect", people, "--hierarchy", "EDU=edu.csv", "--write-roles", "more/roles.toml")
+    assert 'hierarchy = "../edu.csv"' in Path("more/roles.toml").read_text(encoding="utf-8")
+    [column] = [
+        each
+        for each in run("inspect", people, "--roles", "more/roles.toml", "--json").json["columns"]
+        if each["hierarchy"]
+    ]
+    assert column["name"] == "EDU"
