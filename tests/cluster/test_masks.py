@@ -156,7 +156,7 @@ def test_nothing_tells_the_seed_or_the_original(engine: Any, folder: Path, tmp_p
     told = made.manifest.to_json() + repr(made) + repr(made.secret) + " ".join(made.notes)
     assert SEED not in told
     assert made.secret.fingerprint not in told
-    assert not re.search(r"[0-9a-f]{24,}", told)
+    assert not re.search(r"[0-9a-f]{24,}", told.replace(made.manifest["digest"], ""))
     assert {mode for _, mode in seen} == {0}  # what lies in scratch is for its owner alone
     assert any(name != os.path.basename(engine._own) for name, _ in seen)
     assert json.loads(made.secret.to_json())["seed"] == SEED
@@ -358,7 +358,8 @@ def test_control_c_keeps_what_is_done_and_resume_goes_on(
     memory = rv.mask(people(), "rank_swap", p=10, seed=json.loads(secret.read_text())["seed"]).published()
     assert released(out).equals(memory.data)
     assert_only(scratch)
-    assert_only(tmp_path, "original", "scratch", out.name, secret.name, f"{out.name}.manifest.json")
+    beside = (secret.name, f"{out.name}.manifest.json", "rankveil-register.json")
+    assert_only(tmp_path, "original", "scratch", out.name, *beside)
 
 
 def test_a_table_that_does_not_fit_in_memory_goes_to_local_processes(

@@ -10,6 +10,7 @@ import pytest
 
 import rankveil as rv
 from rankveil.report.comparisons import compare_grids, compare_page
+from rankveil.seeds import CommonSeed
 
 FAST: dict[str, Any] = {"replicates": 2, "workers": 1}
 
@@ -90,7 +91,7 @@ def test_an_equal_level_is_one_of_the_columns_that_a_method_masks(mixed: rv.Tabl
     noise = next(one for one in made.methods if one.id == "correlated_noise")
     assert noise.passed_through == ("REGION",)
     assert noise.place is not None
-    maskings = [rv.mask(mixed, noise.place.plan, seed=0, replicate=r).data for r in range(2)]
+    maskings = [rv.mask(mixed, noise.place.plan, seed=CommonSeed.of(0), replicate=r).data for r in range(2)]
     found = [rv.audit(mixed, each, columns=["AGE", "INCOME"])["permutation_level"] for each in maskings]
     assert noise.attained == pytest.approx(np.mean(found))
 

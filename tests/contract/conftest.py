@@ -22,6 +22,7 @@ import rankveil as rv
 from rankveil import catalogue
 from rankveil.catalogue import Entry, Measure, Method, Parameter
 from rankveil.plans import Plan, Step
+from rankveil.seeds import CommonSeed
 
 Array = NDArray[np.float64]
 Columns = dict[str, Array]
@@ -99,9 +100,9 @@ class Variant:
         """What the method declares for these parameters."""
         return self.method.facts(self.method.bind(self.given))
 
-    def mask(self, columns: Columns, *, seed: int = 1) -> rv.Release:
-        """The release of these columns."""
-        return rv.mask(pa.table(columns), self.plan, seed=seed, shuffled=False)
+    def mask(self, columns: Columns, *, seed: int | str = 1) -> rv.Release:
+        """The release of these columns, whose draws are the same for all columns: tables are compared."""
+        return rv.mask(pa.table(columns), self.plan, seed=CommonSeed.of(seed), shuffled=False)
 
     def run(self, columns: Columns, *, seed: int = 1) -> Columns:
         """The released columns as numbers."""

@@ -103,7 +103,8 @@ def test_the_manifest_is_json_and_tells_no_secret(other: Method) -> None:
     text = made.manifest.to_json()
     assert json.loads(text)["steps"][0]["method"] == other.id
     assert SEED not in text
-    assert not re.search(r"[0-9a-fA-F]{24,}", text), "no key and no hash of any kind"
+    others = text.replace(made.manifest["digest"], "")
+    assert not re.search(r"[0-9a-fA-F]{24,}", others), "no key and no hash of any kind but that of the release"
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "csv"])

@@ -16,7 +16,7 @@ import rankveil as rv
 from rankveil import masking
 from rankveil.catalogue import Outcome
 from rankveil.plans import Plan
-from rankveil.seeds import Seed
+from rankveil.seeds import CommonSeed, Seed
 from rankveil.table import Table
 
 
@@ -94,7 +94,7 @@ def test_another_seed_or_replicate_gives_another_release(base: Any, table: Any) 
         return
     first = base.run(table, seed=1)
     other = base.run(table, seed=2)
-    again = rv.mask(pd.DataFrame(table), base.plan, seed=1, replicate=1).data
+    again = rv.mask(pd.DataFrame(table), base.plan, seed=CommonSeed.of(1), replicate=1).data
     for name in table:
         assert first[name].tobytes() != other[name].tobytes()
         assert first[name].tobytes() != again[name].to_numpy(np.float64).tobytes()
@@ -232,7 +232,8 @@ def test_the_manifest_says_what_was_done_and_not_how_it_was_drawn(variant: Any, 
     assert step["facts"] == variant.facts
     assert seed not in text
     assert release.secret.fingerprint not in text
-    assert not re.search(r"[0-9a-fA-F]{24,}", text), "no key and no hash of any kind"
+    others = text.replace(release.manifest["digest"], "")
+    assert not re.search(r"[0-9a-fA-F]{24,}", others), "no key and no hash of any kind but that of the release"
     for secret_repr in (repr(release), repr(release.secret), str(release.secret.seed)):
         assert seed not in secret_repr
 

@@ -16,6 +16,7 @@ import pytest
 import rankveil as rv
 from rankveil import metadata
 from rankveil.metadata import Described, DescribedTable
+from rankveil.seeds import CommonSeed
 
 N = 8
 WHOLE = [5, 3, 8, 1, 9, 2, 7, 4]
@@ -286,11 +287,11 @@ def test_two_columns_of_one_read_only_array_can_be_masked() -> None:
 def test_whole_numbers_become_decimals_with_a_note_unless_rounded(make: Make) -> None:
     frame = make()
     name = next(name for name in ("i8", "i64") if name in names(frame))
-    noisy = rv.mask(frame, "additive_noise", columns=[name], seed=1)
+    noisy = rv.mask(frame, "additive_noise", columns=[name], seed=CommonSeed.of(1))
     assert any(f"column {name}: whole numbers became decimals" in note for note in noisy.notes)
     values = cells(noisy.data, name)
     assert any(value is not None and value != round(value) for value in values)
-    rounded = rv.mask(frame, "additive_noise", columns=[name], then=["round"], seed=1)
+    rounded = rv.mask(frame, "additive_noise", columns=[name], then=["round"], seed=CommonSeed.of(1))
     assert not any("became" in note for note in rounded.notes)
     assert types(rounded.data) == types(frame)
     expected = [None if value is None else round(value) for value in values]
@@ -326,10 +327,10 @@ def test_fixed_decimals_stay_when_the_masked_values_fit() -> None:
     values = [Decimal("3.30"), None, Decimal("1.10"), Decimal("2.20")]
     frame = pa.table({"x": pa.array(values, pa.decimal128(9, 2))})
     assert rv.Table(frame).values("x")[[0, 2, 3]].tolist() == [3.3, 1.1, 2.2]
-    loose = rv.mask(frame, "additive_noise", seed=1)
+    loose = rv.mask(frame, "additive_noise", seed=CommonSeed.of(1))
     assert loose.data.schema.field("x").type == pa.float64()
     assert any("fixed decimals became floating ones" in note for note in loose.notes)
-    tight = rv.mask(frame, "additive_noise", then=["round"], seed=1)
+    tight = rv.mask(frame, "additive_noise", then=["round"], seed=CommonSeed.of(1))
     assert tight.data.schema.equals(frame.schema)
     assert all(
         abs(Decimal(loose.data["x"][i].as_py()) - tight.data["x"][i].as_py()) <= Decimal("0.05") for i in (0, 2, 3)
