@@ -222,7 +222,7 @@ CALIBRATED = [
     ("correlated_noise", {"gamma": 0.05}, ()),
     ("multiplicative_noise", {"beta": 0.2}, ()),
     ("laplace_dp", {"epsilon": 60.0, "lower": 0.0, "upper": 60_000.0, "fast": True}, ()),
-    ("rank_swap", {"p": 5.0}, ()),
+    ("rank_swap", {"p": 5.0, "scheme": "pairs"}, ()),
     ("pram", {"p": 0.1}, CATEGORIES),
     ("randomized_response", {"p": 0.8}, CATEGORIES),
 ]

@@ -170,7 +170,7 @@ def _compared(people: Any, trial: _Trial) -> Comparison:
 
     return rv.compare(
         people.select(_ATTRIBUTES),
-        ("rank_swap", "additive_noise", "mdav"),
+        ("copula_swap", "additive_noise", "mdav"),
         at={"risk": trial.audit["rank_linkage"]},
         utility=("um", "pil"),
         replicates=3,

@@ -200,7 +200,7 @@ class Release:
 
 def mask(
     data: Any,
-    method: str | Step | Plan = "rank_swap",
+    method: str | Step | Plan = "copula_swap",
     *,
     columns: Sequence[str] | None = None,
     then: Sequence[str | Step] = (),

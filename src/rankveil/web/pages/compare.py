@@ -20,7 +20,7 @@ from rankveil.web.runs import Run
 from rankveil.web.sources import Source
 from rankveil.web.workspace import read_json
 
-_FIRST = ("mdav", "rank_swap", "additive_noise")
+_FIRST = ("copula_swap", "mdav", "additive_noise")
 TARGETS = {
     "sweep": "the whole map of risk and utility",
     "risk": "all at the same risk",

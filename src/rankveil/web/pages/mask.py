@@ -17,7 +17,7 @@ from rankveil.web.bench import Bench, Form, go, read_upload, show
 from rankveil.web.preview import MOST, Preview, preview
 from rankveil.web.sources import Source
 
-FIRST = "rank_swap"
+FIRST = "copula_swap"
 """The method whose form is shown first."""
 
 
