@@ -451,7 +451,7 @@ def of_releases(
     given = {what: _one_each(matching[what], count, f"{what}s") for what in ("secret", "mapping") if what in matching}
     made = []
     for number, (release, manifest) in enumerate(zip(releases, manifests, strict=True)):
-        own = {what: each[number] for what, each in given.items() if each[number] is not None}
+        own = {what: each[number] for what, each in given.items() if what == "mapping" or each[number] is not None}
         own |= {"key": matching["key"]} if matching.get("key") is not None else {}
         table, told = of_release(release, manifest, own, notes)
         made.append((table, told, own.get("secret"), own.get("mapping", True)))

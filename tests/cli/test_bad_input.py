@@ -49,7 +49,7 @@ def test_a_file_that_is_not_there(example: Path, refused: Any, verb: str) -> Non
 def test_the_remedy_for_text_among_numbers_works(write: Write, run: Any, refused: Any) -> None:
     write("in.csv", "A\n" + rows(30, lambda i: "n/a" if i == 11 else "-9" if i == 12 else str(i)))
     assert refused("mask", "in.csv", *MASK).endswith("declare it missing with --missing n/a")
-    run("mask", "in.csv", *MASK, "--missing", "n/a,-9")
+    run("mask", "in.csv", *MASK, "--missing", "n/a,-9", "--keep-order")
     lines = Path("out.csv").read_text().splitlines()
     assert lines[12:14] == ["n/a", "-9"]
 

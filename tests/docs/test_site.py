@@ -69,7 +69,7 @@ def test_every_entry_of_the_catalogue_has_its_formula(site: Path, folder: str) -
     [
         ("methods/mdav", "while 3k or more records are left:"),
         ("methods/rank_swap", "|r_i - r_j| &lt;= p n / 100"),
-        ("methods/distance_swap", "d &lt;= |r_i - r_j| &lt;= p n / 100"),
+        ("methods/distance_swap", "d &lt;= |r_i - r_t(i)| &lt;= p n / 100"),
         ("measures/pil_mean", "2 P(0 &lt;= N(0,1) &lt;= |mean(Y) - mean(X)| / sqrt(Var))"),
         ("measures/pil", "2 P(0 &lt;= N(0,1) &lt;= |t(Y) - t(X)| / sqrt(Var t))"),
         ("measures/loss_factor_correlations_mse", "rf_ij = v_ij sqrt(l_j)"),

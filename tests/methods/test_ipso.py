@@ -16,9 +16,12 @@ from scipy import stats
 from scipy.special import ndtri
 
 import rankveil as rv
+from rankveil import masking
 from rankveil.catalogue import get_method
 from rankveil.errors import ParameterError
-from rankveil.seeds import Seed
+from rankveil.plans import Plan
+from rankveil.seeds import CommonSeed, Seed
+from rankveil.table import Table
 
 FALSE_ALARM = 1e-6
 
@@ -80,15 +83,18 @@ def test_c_keeps_means_and_covariances_even_with_few_records(n: int, m: int, ran
 
 @pytest.mark.parametrize("given", ["", "AGI,FICA", "PTOTVAL", "PTOTVAL,POTHVAL"])
 def test_c_keeps_means_and_covariances_of_singular_data(given: str, reference_data: Callable[[str], Path]) -> None:
-    data = csv.read_csv(reference_data("census"))
-    release = rv.mask(data, "ipso", given=given, seed=1)
-    before, after = (
-        np.column_stack([table[name].to_numpy() for name in data.column_names]).astype(float)
-        for table in (data, release.data)
-    )
+    data, plan = csv.read_csv(reference_data("census")), Plan.of("ipso", given=given)
+    drawn = masking.apply(Table(data), plan, seed=Seed.of(1), grid=False).values
+    before = np.column_stack([data[name].to_numpy() for name in data.column_names]).astype(float)
+    after = np.column_stack([drawn.get(name, column) for name, column in zip(data.column_names, before.T, strict=True)])
     assert np.allclose(after.mean(axis=0), before.mean(axis=0), rtol=1e-12)
     assert np.allclose(np.cov(after.T, bias=True), np.cov(before.T, bias=True), rtol=1e-9, atol=0)
+    release = rv.mask(data, plan, seed=CommonSeed.of(1))
     assert release.manifest["mapping"] == "none"
+    # released as whole numbers, each at most half a unit from what was drawn
+    released = np.column_stack([release.data[name].to_numpy() for name in data.column_names])
+    assert np.array_equal(released, np.rint(released))
+    assert np.max(np.abs(released - after)) <= 0.5
 
 
 def test_b_keeps_the_regression_and_not_the_residual_covariance() -> None:

@@ -326,7 +326,9 @@ def test_rank_swap_of_five_categories_by_hand() -> None:
     data = pa.table({"CITY": ["Ulm", "Bonn", "Köln", "Köln", "Ulm"]})
     table = rv.Table(data, schema=rv.Schema(hierarchies={"CITY": REGIONS}))
     assert table.labels("CITY") == ("Köln", "Ulm", "Bonn")
-    releases = [rv.mask(table, "rank_swap", p=40, scheme="pairs", columns=["CITY"], seed=seed).data for seed in range(60)]
+    releases = [
+        rv.mask(table, "rank_swap", p=40, scheme="pairs", columns=["CITY"], seed=seed).data for seed in range(60)
+    ]
     made = {tuple(release["CITY"].to_pylist()) for release in releases}
     # two ranks at most: Bonn, the last, never changes places with a Köln, the first two
     assert all(row[1] in ("Bonn", "Ulm") and {row[2], row[3]} <= {"Köln", "Ulm"} for row in made)

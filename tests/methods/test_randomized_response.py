@@ -138,7 +138,7 @@ def test_the_guarantee_is_there_only_with_a_domain() -> None:
     assert sentence == (
         "column TOWN: local differential privacy with epsilon = 1.5 for each value that is there (that of a whole "
         "group where the column is the same within groups); which cells are missing is published as it is and not "
-        "covered; the epsilons of several columns, steps or releases add up"
+        "covered; the epsilons of several columns, steps or releases add up; released beside and not covered: AGE"
     )
     (flag,) = made.manifest["disclosive_parameters"]
     assert flag.startswith("randomized_response: domain was taken from the original in GRADE: ")

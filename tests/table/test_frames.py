@@ -278,7 +278,7 @@ def test_two_columns_of_one_read_only_array_can_be_masked() -> None:
     values = np.arange(6.0)
     values.setflags(write=False)
     frame = pd.DataFrame({"a": values, "b": values}, copy=False)
-    release = rv.mask(frame, "additive_noise", seed=1)
+    release = rv.mask(frame, "additive_noise", sd=1e6, seed=1)
     assert np.array_equal(values, np.arange(6.0))
     assert np.all(release.data.to_numpy() != frame.to_numpy())
 
@@ -287,15 +287,25 @@ def test_two_columns_of_one_read_only_array_can_be_masked() -> None:
 def test_whole_numbers_become_decimals_with_a_note_unless_rounded(make: Make) -> None:
     frame = make()
     name = next(name for name in ("i8", "i64") if name in names(frame))
-    noisy = rv.mask(frame, "additive_noise", columns=[name], seed=CommonSeed.of(1))
-    assert any(f"column {name}: whole numbers became decimals" in note for note in noisy.notes)
-    values = cells(noisy.data, name)
+    means = rv.mask(frame, "mdav", columns=[name], k=4)
+    assert any(f"column {name}: whole numbers became decimals" in note for note in means.notes)
+    values = cells(means.data, name)
     assert any(value is not None and value != round(value) for value in values)
-    rounded = rv.mask(frame, "additive_noise", columns=[name], then=["round"], seed=CommonSeed.of(1))
+    rounded = rv.mask(frame, "mdav", columns=[name], k=4, then=["round"])
     assert not any("became" in note for note in rounded.notes)
     assert types(rounded.data) == types(frame)
     expected = [None if value is None else round(value) for value in values]
     assert cells(rounded.data, name) == expected
+
+
+@pytest.mark.parametrize("make", [pandas_numpy, pandas_nullable, pandas_arrow, polars_types, pyarrow_types])
+def test_noise_on_whole_numbers_is_whole(make: Make) -> None:
+    frame = make()
+    name = next(name for name in ("i8", "i64") if name in names(frame))
+    noisy = rv.mask(frame, "additive_noise", columns=[name], seed=1)
+    assert types(noisy.data) == types(frame)
+    assert not any("became" in note for note in noisy.notes)
+    assert cells(noisy.data, name) != cells(frame, name)
 
 
 @pytest.mark.parametrize(
@@ -324,17 +334,20 @@ def test_single_precision_never_becomes_infinite() -> None:
 
 
 def test_fixed_decimals_stay_when_the_masked_values_fit() -> None:
-    values = [Decimal("3.30"), None, Decimal("1.10"), Decimal("2.20")]
+    values = [Decimal("3.30"), None, Decimal("1.10"), Decimal("2.21")]
     frame = pa.table({"x": pa.array(values, pa.decimal128(9, 2))})
-    assert rv.Table(frame).values("x")[[0, 2, 3]].tolist() == [3.3, 1.1, 2.2]
-    loose = rv.mask(frame, "additive_noise", seed=CommonSeed.of(1))
+    assert rv.Table(frame).values("x")[[0, 2, 3]].tolist() == [3.3, 1.1, 2.21]
+    loose = rv.mask(frame, "mdav", k=3)
     assert loose.data.schema.field("x").type == pa.float64()
     assert any("fixed decimals became floating ones" in note for note in loose.notes)
-    tight = rv.mask(frame, "additive_noise", then=["round"], seed=CommonSeed.of(1))
+    tight = rv.mask(frame, "mdav", k=3, then=["round"])
     assert tight.data.schema.equals(frame.schema)
     assert all(
-        abs(Decimal(loose.data["x"][i].as_py()) - tight.data["x"][i].as_py()) <= Decimal("0.05") for i in (0, 2, 3)
+        abs(Decimal(loose.data["x"][i].as_py()) - tight.data["x"][i].as_py()) <= Decimal("0.005") for i in (0, 2, 3)
     )
+    noisy = rv.mask(frame, "additive_noise", seed=1)  # on a grid of the column's own decimals
+    assert noisy.data.schema.equals(frame.schema)
+    assert not any("decimals" in note for note in noisy.notes)
 
 
 def test_numbers_that_leave_their_categories_become_plain_ones() -> None:
@@ -435,8 +448,8 @@ def test_of_what_arrow_notes_only_what_rankveil_understands_stays(method: str) -
     told = rv.mask(given, method)
     assert told.data.schema.equals(own, check_metadata=True)
     assert not any("left out" in note for note in told.notes)
-    noisy = rv.mask(given, "additive_noise", columns=["n"]).data
-    assert noisy.schema.field("n").type == pa.float64()
+    means = rv.mask(given, "mdav", columns=["n"], k=4).data
+    assert means.schema.field("n").type == pa.float64()
 
     secret = {"PANDAS_ATTRS": '{"by": "Zorblax"}', "lineage": "Zorblax", **given.schema.metadata}
     noted = pa.schema([field.with_metadata({"comment": "Zorblax", **field.metadata}) for field in own], secret)

@@ -279,7 +279,7 @@ def test_paths_find_the_mapping_that_lies_beside(by_income: pa.Table) -> None:
 def test_a_long_mapping_is_the_key_that_makes_it_again() -> None:
     shuffle = Seed.of(3).stream("mask", 1, "record_shuffle", 0)
     for records in (LISTED, LISTED + 1):
-        secret = Secret(Seed.of(3), "fingerprint", shuffle.at().order(records), shuffle)
+        secret = Secret(Seed.of(3), "fingerprint", shuffle.at().order(records), shuffle=shuffle)
         text = secret.to_json()
         assert isinstance(json.loads(text)["mapping"], list) == (records == LISTED)
         again = Secret.from_json(text)

@@ -93,7 +93,7 @@ def demo(
         check_outputs(paths, {})
         with watching("masking and attacking", quiet=as_json) as progress:
             original = datasets.demo()
-            people = _as_written(original.drop_columns([_IDENTIFIER]))
+            people = _as_written(original)
             first = _trial("additive_noise, alpha = 0.1, then round", people, _noise(), chosen)
             second = _trial(f"missing_swap, then mdav, k = {_GROUP}, all columns", people, _grouped(people), chosen)
             certificate = rv.certify(people, second.release, columns=_ATTRIBUTES, diversity="distinct")
@@ -134,15 +134,18 @@ def _as_written(people: Any) -> Any:
 def _noise() -> Any:
     import rankveil as rv
 
-    return rv.Plan.of("additive_noise", columns=_ATTRIBUTES, alpha=0.1).then("round")
+    return (
+        rv.Plan.of("additive_noise", columns=_ATTRIBUTES, alpha=0.1).then("round").then("drop", columns=[_IDENTIFIER])
+    )
 
 
 def _grouped(people: Any) -> Any:
     """Groups of all columns; who has no value is hidden first, for a missing cell stays missing in a group."""
     import rankveil as rv
 
-    columns = people.column_names
-    return rv.Plan.of("missing_swap", columns=columns).then("mdav", columns=columns, k=_GROUP)
+    columns = [name for name in people.column_names if name != _IDENTIFIER]
+    plan = rv.Plan.of("missing_swap", columns=columns).then("mdav", columns=columns, k=_GROUP)
+    return plan.then("drop", columns=[_IDENTIFIER])
 
 
 def _trial(name: str, people: Any, plan: Any, seed: Any) -> _Trial:

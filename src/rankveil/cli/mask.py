@@ -321,7 +321,8 @@ def _write(release: Release, steps: Plan, opened: Opened, to: Places, *, formula
     data, dialect = release.data, opened.dialect
     if dialect is not None and registry.ending_of(to.release) not in csv_text.ENDINGS:
         data, dialect = with_types(data, opened.table), None
-    return write(data, release.manifest, release.secret, to, plan=steps, dialect=dialect, formulas=formulas)
+    how: dict[str, Any] = {"plan": steps, "dialect": dialect, "formulas": formulas}
+    return write(data, release.manifest, release.secret, to, described=data is release.data, **how)
 
 
 def _show(release: Release, *, out: str, manifest: str, secret: str, notes: list[str]) -> None:

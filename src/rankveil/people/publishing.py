@@ -103,11 +103,15 @@ def write(
     plan: Plan,
     dialect: Dialect | None = None,
     formulas: str = "refuse",
+    described: bool = True,
 ) -> Written:
-    """Write a release in memory, with its entry in the register of releases."""
+    """Write a release in memory, with its entry in the register of releases.
+
+    `described` says that the digest in the manifest is that of `data`; otherwise it is computed.
+    """
     table, notes = for_spreadsheets(_as_arrow(data), to.release, formulas=formulas)
     held = files.as_held(table, to.release)
-    if held is not data:  # its content may be another now
+    if held is not data or not described:  # its content may be another now
         content = Table(held, decimal="." if dialect is None else dialect.decimal)
         manifest = manifest.with_digest(digest_of(content))
     with Register(to.secret) as register, files.Staged() as staged:
