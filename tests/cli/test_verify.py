@@ -54,8 +54,8 @@ def test_the_manifest_beside_the_release_is_read(example: Path, run: Any, refuse
         mine.rpartition("=")[2]
     ) + 1  # which was left as it is, and is unique
     assert (found["probability"], found["likeliest"]) == (1, [row])
-    said = "With probability 100 % this record is yours. AGE may tell more, which cannot be computed from your record alone."
-    assert run(*words).out.startswith(f"{said}\nLikeliest: record {row}.\n")
+    told = "With probability 100 % this record is yours. AGE may tell more, which cannot be computed from your record"
+    assert run(*words).out.startswith(f"{told} alone.\nLikeliest: record {row}.\n")
     assert found == run(*words, "--manifest", f"{release}.manifest.json", "--json").json
     unmasked = run("verify", release, "--record", mine.split(",")[1]).out
     assert unmasked.startswith("Your values stand in this release once, unmasked: this record is yours.")
