@@ -27,6 +27,10 @@ ELSEWHERE = (
     "give more with --memory",
     "cluster X: X at least X and X may be used",
     "cluster X: name a scratch folder that all its workers see",  # the workbench works on its own machine
+    "X: its rows were reordered, as its manifest saysX",  # the workbench finds the secrets of its own maskings
+    "this is the X release of this table, after X",  # only what is written to a file is entered in a register
+    "the secret lies beside what you publish",  # the workbench keeps it in a file of its own
+    "this release was written in parts already",
 )
 """How the sentences begin that no page can show."""
 
@@ -92,7 +96,7 @@ def test_a_failed_run_names_what_the_page_has(user: Any) -> None:
 
 def test_notes_name_what_the_page_has(user: Any) -> None:
     id = user.upload("a.csv", "A,B,C,D\n" + "".join(f"{i},{i},{i},{i}\n" for i in range(60)))
-    user.post(f"/data/{id}/mask/step", {"method": "additive_noise"})
+    user.post(f"/data/{id}/mask/step", {"method": "mdav", "p-k": "4"})
     sentence = "whole numbers became decimals; one more step, round, keeps them whole"
     assert sentence in user.get(f"/data/{id}/mask").text
     run = user.do(f"/data/{id}/mask")

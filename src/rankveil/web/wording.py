@@ -19,7 +19,9 @@ CONTROLS = (
         "mask it again",
     ),
     (r"leave (it|the manifest) out (with --no-manifest|\(--no-manifest\))", "mask it again"),
+    (r"use --no-manifest\b", "mask it again"),
     (r" \(--no-manifest learns from the two tables instead\)", ": mask it again"),
+    (r"\(--kind, (\w+)\)", r"(“kind” on the Data page, then \1)"),
     (r" with --role \w+=[\w-]+", " under “role” on the Data page"),
     (r"--role \w+=[\w-]+", "choose it under “role” on the Data page"),
     (r": --hierarchy \S+", ": choose its file under “hierarchy” on the Data page"),
@@ -39,6 +41,10 @@ CONTROLS = (
     (r", or Parquet in parts with --cluster local\b", ""),
     (r"more: --draws\b", "more: “Random records”"),
     (r"--then (\w+)", r"one more step, \1,"),
+    (
+        r"give them a key of their own \(--key-file F, pseudonym_key in Python\)",
+        "mask in Python, where pseudonym_key gives them a key of their own",
+    ),
     (r"delete it, or leave out --resume", "begin a new one"),
 )
 """What sentences say of options, and what a page says instead; names of controls stand in “ ”."""
