@@ -117,7 +117,7 @@ def test_attributes_that_depend_on_each_other_are_not_taken_for_matches() -> Non
     income = rng.lognormal(size=300)
     table = pd.DataFrame({f"INCOME{j}": income * rng.lognormal(0, 0.02, 300) for j in range(4)})
     table = table.assign(**{f"OTHER{j}": rng.normal(size=300) for j in range(4)})
-    masked = rv.mask(table, "rank_swap", p=5, seed=1).data
+    masked = rv.mask(table, "rank_swap", p=5, scheme="window", seed=1).data
     made = rv.audit(table, masked, measures=["probabilistic_linkage"]).values["probabilistic_linkage"]
     assert made.value > 0.95
     assert all(of["close"] > 1 for of in made.details["weights"].values())  # every attribute helps
