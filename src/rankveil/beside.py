@@ -34,8 +34,7 @@ def mapping_beside(
     far = places.is_address(masked)
     told_as = masked if far else files.shown(masked)
     beside = places.absolute(masked) if far else files.companion(registry.sheet_of(masked)[0])
-    private = beside.rpartition("/")[2] if far else beside  # a secret never went to an address
-    private = f"{private}.secret.json"
+    private = secret_name(masked)
     secret = None if far or not os.path.isfile(private) else private
     mapping = _told(manifest or f"{beside}.manifest.json", notes, records=records)
     if mapping == "kept" or (mapping is None and secret is None):
@@ -55,6 +54,13 @@ def mapping_beside(
         f"{told_as}: its rows were reordered, as its manifest says{lacks}; {how} --secret {private}, or "
         f"{'' if alone else 'give '}a key column with --key"
     )
+
+
+def secret_name(masked: str) -> str:
+    """Where the secret of a release lies; that of one at an address is here, for a secret never went there."""
+    if places.is_address(masked):
+        return f"{places.absolute(masked).rpartition('/')[2]}.secret.json"
+    return f"{files.companion(registry.sheet_of(masked)[0])}.secret.json"
 
 
 def _told(path: str, notes: list[str], *, records: int | None) -> str | None:

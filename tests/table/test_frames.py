@@ -16,7 +16,6 @@ import pytest
 import rankveil as rv
 from rankveil import metadata
 from rankveil.metadata import Described, DescribedTable
-from rankveil.seeds import CommonSeed
 
 N = 8
 WHOLE = [5, 3, 8, 1, 9, 2, 7, 4]
@@ -302,7 +301,7 @@ def test_whole_numbers_become_decimals_with_a_note_unless_rounded(make: Make) ->
 def test_noise_on_whole_numbers_is_whole(make: Make) -> None:
     frame = make()
     name = next(name for name in ("i8", "i64") if name in names(frame))
-    noisy = rv.mask(frame, "additive_noise", columns=[name], seed=1)
+    noisy = rv.mask(frame, "additive_noise", columns=[name], sd=10.0, seed=1)
     assert types(noisy.data) == types(frame)
     assert not any("became" in note for note in noisy.notes)
     assert cells(noisy.data, name) != cells(frame, name)

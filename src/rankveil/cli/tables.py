@@ -88,8 +88,7 @@ def open_pair(
     original: str, masked: str, reading: Reading, matching: Matching, *, manifest: str | None = None
 ) -> Pairing:
     """Read both files and what says how they belong together; the manifest beside the release unless one is named."""
-    from rankveil import files
-    from rankveil.beside import read_secret
+    from rankveil.beside import read_secret, secret_name
 
     secret = None if matching.secret is None else read_secret(matching.secret)
     first = open_table(original, reading)
@@ -108,7 +107,7 @@ def open_pair(
         found, mapping = mapping_of(masked, notes, records=len(second.table), manifest=manifest)
         if found is not None and found.is_of(first.table) is False:
             raise PairError(
-                f"{files.shown(masked)}: the secret beside the release was made for another original, or for this one "
+                f"{secret_name(masked)}: the secret beside the release was made for another original, or for this one "
                 "read in another way (--missing, --columns), so it was not used; give it with --secret if it is the "
                 "right one, or a key column with --key"
             )
