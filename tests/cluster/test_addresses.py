@@ -108,7 +108,7 @@ def test_the_command_line_masks_to_an_address(
     assert f"the secret stays on this machine: {here / 'out.parquet.secret.json'}" in made["notes"]
     assert (made["output"], made["manifest"]) == (out, f"{out}.manifest.json")
     assert sorted(os.listdir(tmp_path / "there")) == ["out.parquet", "out.parquet.manifest.json"]
-    assert sorted(os.listdir(here)) == ["out.parquet.secret.json", "seed"]
+    assert sorted(os.listdir(here)) == ["out.parquet.secret.json", "rankveil-register.json", "seed"]
     assert os.stat("out.parquet.secret.json").st_mode & 0o777 == 0o600
     expected = rv.mask(pq.read_table(original), "additive_noise", seed="ab" * 32).published()
     assert pq.read_table(tmp_path / "there" / "out.parquet").equals(expected.data)
@@ -124,7 +124,7 @@ def test_the_command_line_masks_to_an_address(
     said = refused(*other, "--manifest", f"{tmp_path.as_uri()}/missing/manifest.json")
     assert "missing/manifest.json: cannot be written: no such file or directory; nothing was left there" in said
     assert sorted(os.listdir(tmp_path / "there")) == ["out.parquet", "out.parquet.manifest.json"]
-    assert sorted(os.listdir(here)) == ["out.parquet.secret.json", "seed"]
+    assert sorted(os.listdir(here)) == ["out.parquet.secret.json", "rankveil-register.json", "seed"]
     again = [original.as_uri() if word == out else word for word in words]
     assert "the release would overwrite the input" in refused(*again)
     Path("t.csv").write_text("A\n1\n")

@@ -200,7 +200,7 @@ class Deadly:
 def test_a_worker_lost_in_every_stage(engine: Any, folder: Path, tmp_path: Path) -> None:
     marks = tmp_path / "marks"
     marks.mkdir()
-    plan = Plan.of("rank_swap", p=10, columns=["RENT", "TOWN"])
+    plan = Plan.of("rank_swap", p=10, columns=["RENT", "TOWN"]).then("rank_swap", scheme="pairs", columns=["AGE"])
     run(Deadly(engine, marks), folder, plan, tmp_path / "out")
     assert {"look_at", "attempt", "answer", "make_once", "again", "fingerprint_of", "written"} <= set(os.listdir(marks))
     assert released(tmp_path / "out").equals(in_memory(plan).data)

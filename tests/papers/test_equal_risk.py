@@ -232,4 +232,4 @@ def test_the_printed_formula_by_hand() -> None:
 
 def test_a_strength_is_of_the_type_that_its_method_takes() -> None:
     assert equal_risk.plan_of("mdav", 5.0) == Plan.of("mdav", k=5)
-    assert equal_risk.plan_of("rank_swap", 8) == Plan.of("rank_swap", p=8.0)
+    assert equal_risk.plan_of("rank_swap", 8) == Plan.of("rank_swap", p=8.0, scheme="pairs")  # the papers' swapping

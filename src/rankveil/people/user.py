@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -121,14 +122,16 @@ def _undone(
             continue
         if entry.correction is None:
             raise ParameterError(f"there is no correction for {entry.id}: the original's moments do not follow from it")
+        undone = partial(entry.corrected, given=given, attributes=len(step["columns"]))
         if entry.random:
-            unit[at] = np.maximum(unit[at], grid[at])
+            with _believed(entry.id):
+                noise = np.diag(covariance)[at] - np.diag(undone(mean[at], covariance[np.ix_(at, at)])[1])
+            rounded = np.where(noise > 0, grid[at], 0.0)  # without noise the values stay as they were
+            unit[at] = np.maximum(unit[at], rounded)
         _off(covariance, unit, at)
         noisy = np.diag(covariance).copy()
         with _believed(entry.id):
-            mean[at], covariance[np.ix_(at, at)] = entry.corrected(
-                mean[at], covariance[np.ix_(at, at)], given, attributes=len(step["columns"])
-            )
+            mean[at], covariance[np.ix_(at, at)] = undone(mean[at], covariance[np.ix_(at, at)])
         _note_coarse(names, at, unit, noisy - np.diag(covariance), "of the noise", notes)
         unit[at] = 0.0
         _cut(names, covariance, notes)
