@@ -63,9 +63,13 @@ def released(seed: float, *more: str) -> str:
 
 def test_eight_seeds_are_told() -> None:
     assert [row[0] for row in ROWS] == list(range(1, 9))
-    assert sum(row[1] for row in ROWS) == 5
-    assert "In all eight tries 5 of 8,000 people are found, where blind guesses find 8" in WORDS
-    assert "found 5 of 8,000 people, where blind guesses find 8." in WORDS
+    assert sum(row[1] for row in ROWS) == 10
+    assert (
+        "In all eight tries 10 of 8,000 people are found, where blind guesses find 8 and the intruder himself expects 9"
+        in WORDS
+    )
+    assert sum(row[2] for row in ROWS) == pytest.approx(9, abs=0.5)
+    assert "found 10 of 8,000 people, where blind guesses find 8." in WORDS
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"seed {row[0]:g}" for row in ROWS])
@@ -96,14 +100,14 @@ def test_what_it_costs_is_told(seed: int) -> None:
     before, after = (table.groupby("EDUCATION")["INCOME"].mean() for table in (original, release))
     assert [round(mean, -3) for mean in before] == [22000, 34000, 45000]
     assert (before - after).abs().max() < 4000
-    assert 0.915 < release["INCOME"].corr(release["TAX"]) < 0.955
+    assert 0.905 < release["INCOME"].corr(release["TAX"]) < 0.955
     idle = [(table["SECTOR"] == "none") & (table["HOURS"] > 0) for table in (original, release)]
     assert idle[0].sum() == 68
-    assert 218 <= idle[1].sum() <= 254
+    assert 224 <= idle[1].sum() <= 261
     none = [table.loc[table["SECTOR"] == "none", "INCOME"].mean() for table in (original, release)]
     assert round(none[0], -3) == 25000
     assert none[1] == pytest.approx(original["INCOME"].mean(), rel=0.05)
-    assert 25 <= release[["SEX", "REGION", "SECTOR", "EDUCATION"]].isna().sum().sum() <= 32
+    assert 21 <= release[["SEX", "REGION", "SECTOR", "EDUCATION"]].isna().sum().sum() <= 35
 
 
 @pytest.mark.parametrize("seed", ["1", "2"])
@@ -116,7 +120,7 @@ def test_the_tries_that_are_not_enough_are_found(seed: str) -> None:
     audit = measured("first.csv", "um", "permutation_level")
     assert audit["um"]["value"] == pytest.approx(0.999, abs=0.0006)
     assert audit["permutation_level"]["value"] == pytest.approx(0.02, abs=0.005)
-    swap = ["--method", "rank_swap", "--set", "p=20", "--then", "drop:columns=PERSON"]
+    swap = ["--method", "rank_swap", "--set", "p=20", "--set", "scheme=pairs", "--then", "drop:columns=PERSON"]
     said("mask", ORIGINAL, "-o", "second.csv", *swap, *NUMBERS, "--seed", seed)
     attack = said("attack", ORIGINAL, "second.csv", *NUMBERS, code=1)
     assert attack["evidence"][0]["found"] == pytest.approx(0.25, abs=0.05)  # "about a quarter"
@@ -146,6 +150,8 @@ def test_her_check_is_exact_though_other_columns_were_changed() -> None:
         ),
         ({"columns": [{"name": "AGE", "role": "group"}]}, False),
         ({"columns": []}, False),
+        ({"records": {"in": 9, "out": 8, "left_out": 1}}, False),
+        ({"records": None}, False),
         ({"steps": [{"method": "round"}]}, False),
         ({"steps": None}, False),
     ],
@@ -155,4 +161,5 @@ def test_only_the_steps_of_her_columns_count(changes: Mapping[str, Any], exact: 
     back = {"method": "reverse_map", "columns": ["AGE"], "facts": {"works_on": "columns", "marginals": "kept"}}
     other = {**noise, "columns": ["TAX"]}
     manifest = {"marginals": "changed", "columns": [{"name": "AGE", "role": "other"}], "steps": [noise, back, other]}
+    manifest["records"] = {"in": 9, "out": 9, "left_out": 0}
     assert Manifest({**manifest, **changes}).permutes(["AGE"]) is exact
