@@ -203,6 +203,8 @@ def of_the_catalogue() -> list[Case]:
         ("distribution_distortion", plan(("distribution_distortion", {}))),
         ("microhybrid 10", plan(("microhybrid", {"k": 10}))),
         ("rank_swap 10", plan(("rank_swap", {"p": 10.0}))),
+        ("rank_swap 10 in a window", plan(("rank_swap", {"p": 10.0, "scheme": "window"}))),
+        ("copula_swap 20", plan(("copula_swap", {"p": 20.0}))),
         ("distance_swap 20", plan(("distance_swap", {"d": 20}))),
         ("shuffle", plan(("shuffle", {}))),
         ("ipso", plan(("ipso", {}))),
@@ -268,6 +270,7 @@ def of_the_catalogue() -> list[Case]:
         ("pram 0.3", Plan((Step("pram", {"p": 0.3}, {}, words),))),
         ("resample 1", Plan((Step("resample", {"t": 1}, {}, wage),))),
         ("rank_swap 10", Plan((Step("rank_swap", {"p": 10.0}, {}, wage),))),
+        ("copula_swap 10", Plan((Step("copula_swap", {"p": 10.0}, {}, wage),))),
         ("mdav 3 + noise 0.1", Plan((Step("mdav", {"k": 3}, {}, wage), Step(noise, {"alpha": 0.1}, {}, wage)))),
     ]
     made += [Case(f"{label}, CPS1988", cps, each, seeds=3) for label, each in large]

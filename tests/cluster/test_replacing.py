@@ -18,6 +18,7 @@ from rankveil import files
 from rankveil.cli import main
 from rankveil.cluster.folders import Folder
 from rankveil.errors import FileError, ParameterError
+from rankveil.masking.register import REGISTER
 from rankveil.plans import Plan
 
 SEED = "5eed0123456789abcdef5eed0123456789abcdef5eed0123456789abcdef5eed"
@@ -68,7 +69,7 @@ def test_an_earlier_release_is_replaced(engine: Any, folder: Path, tmp_path: Pat
         rv.mask(folder, plan, seed=SEED, cluster=engine, output=tmp_path / "link")
     assert (tmp_path / "link").is_symlink()
     beside = [f"{name}.{what}.json" for name in ("out", "one.parquet") for what in ("manifest", "secret")]
-    assert_only(tmp_path, "original", "out", "one.parquet", "link", *beside)
+    assert_only(tmp_path, "original", "out", "one.parquet", "link", REGISTER, *beside)
 
 
 def test_an_earlier_release_stays_when_the_new_one_cannot_have_its_place(tmp_path: Path) -> None:
@@ -143,7 +144,7 @@ def test_the_command_line_replaces_a_release(folder: Path, tmp_path: Path, capsy
     words += ["--scratch", str(scratch)]
     assert main(words) == 0
     assert released(out).equals(rv.mask(people(), "rank_swap", seed=SEED).published().data)
-    assert_only(tmp_path, "original", "out", "out.manifest.json", "out.secret.json", "scratch")
+    assert_only(tmp_path, "original", "out", "out.manifest.json", "out.secret.json", REGISTER, "scratch")
     (out / "notes.txt").write_text("mine")
     assert main(words) == 2
     assert "out: is there already and holds something else" in capsys.readouterr().err

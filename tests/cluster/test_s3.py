@@ -24,6 +24,7 @@ import rankveil as rv
 from rankveil import cluster
 from rankveil.cli import main
 from rankveil.errors import FileError, FormatError
+from rankveil.masking.register import REGISTER
 from rankveil.partitions import places
 from rankveil.partitions.parquet import survey
 from rankveil.partitions.places import MARK
@@ -218,7 +219,7 @@ def test_a_release_goes_to_a_bucket_with_its_manifest_and_without_its_secret(
     assert store.writes.index("PUT to/out.manifest.json") > max(
         store.writes.index(f"PUT {key}") for key in WHOLE if key.endswith(".parquet")
     )
-    expected = rv.mask(pq.read_table(original), "rescale", seed=SEED)
+    expected = rv.mask(pq.read_table(original), "rescale", seed=SEED).published()
     [first, second] = places.parquet_files(OUT)
     parts = []
     for path in (first, second):
@@ -226,7 +227,7 @@ def test_a_release_goes_to_a_bucket_with_its_manifest_and_without_its_secret(
             parts.append(pq.ParquetFile(file).read())
     assert pa.concat_tables(parts).equals(expected.data)
     assert json.loads(places.read_text(f"{OUT}.manifest.json")) == expected.manifest.content
-    assert sorted(os.listdir()) == ["out.secret.json", "scratch", "seed"]
+    assert sorted(os.listdir()) == ["out.secret.json", REGISTER, "scratch", "seed"]
     capsys.readouterr()
     store.writes = []
     assert main(words) == 2
@@ -243,11 +244,17 @@ def test_a_release_goes_to_a_bucket_with_its_manifest_and_without_its_secret(
     assert store.content() == WHOLE
 
 
+def unlink_kept() -> None:
+    """Remove what a release leaves on this machine: its secret and its entry in the register."""
+    os.unlink("out.secret.json")
+    os.unlink(REGISTER)
+
+
 def counted(store: Store, words: list[str]) -> int:
     """The write requests of a command that succeeds."""
     store.begin()
     assert main(words) == 0
-    os.unlink("out.secret.json")
+    unlink_kept()
     return len(store.writes)
 
 
@@ -268,7 +275,7 @@ def test_a_write_that_fails_leaves_nothing_wherever_it_is(
             assert set(WHOLE) <= set(store.content())
             assert ("note: could not be removed, and must be deleted: " in out) == bool(left)
             assert all(f"s3://bucket/{key}" in out.replace("\n", "") for key in left)
-            os.unlink("out.secret.json")
+            unlink_kept()
             continue
         assert ends[-1] == 2
         assert store.content() == []
