@@ -144,7 +144,7 @@ def test_from_the_demo_data_to_a_release_in_under_ten_clicks(served: Process, sh
     manifest = download(page, "The manifest")
     assert table.splitlines()[0] == b"AGE,SEX,REGION,SECTOR,EDUCATION,HOURS,INCOME,TAX,SAVINGS"
     assert len(table.splitlines()) == 1001
-    assert b'"rank_swap"' in manifest
+    assert b'"copula_swap"' in manifest
     assert int(page.evaluate("sessionStorage.getItem('clicks')")) < 10
     page.wait_for_selector("#verdicts >> text=The release FAILS", timeout=120_000)
     page.wait_for_selector("#public-files >> text=The audit report", timeout=120_000)
@@ -248,7 +248,7 @@ def test_a_plan_is_downloaded_and_loaded_again(bench: Visit, shot: Shot, tmp_pat
     page.get_by_label("Plan", exact=True).set_input_files(tmp_path / "plan.toml")
     shot(page)
     click(page, "button", "Load it")
-    page.wait_for_selector("ol.steps >> text=rank_swap")
+    page.wait_for_selector("ol.steps >> text=copula_swap")
     click(page, "button", "Undo")
     page.wait_for_selector("text=There is no step yet")
 

@@ -227,7 +227,7 @@ def test_the_manifest_says_what_was_done_and_not_how_it_was_drawn(variant: Any, 
     text = release.manifest.to_json()
     step = json.loads(text)["steps"][-1]
     assert step["method"] == variant.method.id
-    made = masking.settled(variant.plan, Table(variant.frame(table)))  # a strength left open is told as a number
+    made = masking.settled(variant.plan, Table(pa.table(table)))  # a strength left open is told as a number
     used = variant.method.used(made.steps[-1].bound())
     assert step["parameters"] == json.loads(json.dumps(used))  # JSON has no tuples
     assert step["facts"] == variant.facts
