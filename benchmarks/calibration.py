@@ -29,6 +29,7 @@ from rankveil.table import Table
 
 TOLERANCE = 0.05
 CLAIMS = 0.07
+PROTOTYPE_SEEDS = 10
 
 
 @dataclass(frozen=True)
@@ -71,10 +72,16 @@ class Result:
         return share > CLAIMS and share - 0.05 > 3 * np.sqrt(0.05 * 0.95 / max(made, 1.0))
 
     def few(self, reached: float | None) -> bool:
-        """Whether fewer are right than must be, by more than two standard errors."""
+        """Whether fewer are right than the prototype had, by more than two standard errors of the difference.
+
+        The prototype's number is a mean over ten seeds, so it varies too, as much as one of ours over ten seeds would.
+        """
         if reached is None:
             return False
-        error = max(deviation(self.right), float(np.sqrt(reached / len(self.right))) if reached < 10 else 0.0)
+        spread = max(
+            float(np.std(self.right, ddof=1)) if len(self.right) > 1 else 0.0, float(np.sqrt(min(reached, 10.0)))
+        )
+        error = spread * float(np.sqrt(1 / len(self.right) + 1 / PROTOTYPE_SEEDS))
         return float(np.mean(self.right)) < reached - 2 * error - 1e-6
 
     def line(self, case: Case) -> str:
