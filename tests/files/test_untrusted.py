@@ -133,6 +133,19 @@ def test_what_duckdb_may_not_do_while_it_is_open(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["a.db"]
 
 
+@pytest.mark.parametrize("name", ["evil.db", "system.db"])
+def test_a_macro_of_a_database_answers_for_no_setting_of_duckdb(name: str, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere.csv").write_text(f"{SECRET}\n")
+    _duckdb(
+        tmp_path / name,
+        "CREATE MACRO current_setting(a) AS true",
+        f"CREATE VIEW v AS SELECT content FROM read_text('{tmp_path}/elsewhere.csv')",
+    )
+    with pytest.raises(FileError, match="the view v reads something outside") as told:
+        files.load(f"duckdb:///{tmp_path}/{name}?table=v")
+    assert SECRET not in str(told.value)
+
+
 def test_plain_views_of_duckdb_are_read(tmp_path: Path) -> None:
     _duckdb(
         tmp_path / "a.db",
