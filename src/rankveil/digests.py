@@ -131,7 +131,7 @@ def _of_values(present: pa.Array) -> Codes | None:
     if pa.types.is_boolean(kind):
         return _tagged(_WHOLE, present.cast(pa.int64()).to_numpy())
     if pa.types.is_integer(kind):
-        if pa.types.is_uint64(kind) and pc.max(present).as_py() not in range(2**63) and len(present):
+        if pa.types.is_uint64(kind) and len(present) and pc.max(present).as_py() >= 2**63:
             return None
         return _tagged(_WHOLE, present.cast(pa.int64()).to_numpy())
     if pa.types.is_float64(kind):

@@ -150,6 +150,16 @@ def test_every_type_has_codes(cells: pa.Array) -> None:
     assert codes[cells.is_valid().to_numpy(zero_copy_only=False)].any(axis=1).all()
 
 
+def test_a_column_without_any_value_is_read_at_once() -> None:
+    """Unsigned numbers are compared with the largest signed one, of which an empty column has none."""
+    for kind in (pa.uint64(), pa.int64(), pa.float64(), pa.date32(), pa.string()):
+        for cells in (pa.nulls(3, kind), pa.array([], kind)):
+            assert not codes_of(cells).any()
+    large = codes_of(pa.array([2**63, None, 2**64 - 1, 7], pa.uint64()))
+    assert np.array_equal(large[3], codes_of(pa.array([7]))[0])
+    assert not np.array_equal(large[0], large[2])
+
+
 def test_many_digits_count() -> None:
     data = pa.table({"A": [2**60, 2**60 + 1]})
     other = pa.table({"A": [2**60, 2**60 + 2]})
