@@ -55,7 +55,7 @@ def test_the_third_release_is_said_to_be_one_and_all_together_tell_more(people: 
     assert said(made[0]["notes"]) == []
     (note,) = said(made[2]["notes"])
     assert note.startswith("this is the third release of this table, after one.csv (")
-    assert f"rankveil attack ORIGINAL --register {people / NAME}" in note
+    assert f"rankveil attack ORIGINAL --register {NAME}" in note
     assert oct((people / NAME).stat().st_mode)[-3:] == "600"
     before = (people / NAME).read_bytes()
     alone = run("attack", "people.csv", "one.csv", "--json", code=1).json

@@ -19,6 +19,7 @@ import rankveil as rv
 from rankveil import catalogue, files
 from rankveil.cli import main
 from rankveil.files import registry
+from rankveil.masking.register import REGISTER
 
 ENDINGS = sorted(ending for ending, format in registry.formats().items() if hasattr(format, "save"))
 METHODS = sorted(catalogue.methods())
@@ -118,7 +119,7 @@ def test_mask(data: st.DataObject, tables: Any, plans: Any, tally: Any) -> None:
         before = left_in(path.parent)
         words += data.draw(st.sampled_from([[], ["--json"]]), label="more")
         ran = run("mask", str(path), "-o", str(out), "--plan", str(steps), *words)
-        made = {out.name, f"{out.name}.manifest.json", f"{out.name}.secret.json"}
+        made = {out.name, f"{out.name}.manifest.json", f"{out.name}.secret.json", REGISTER}
         assert left_in(path.parent) - before == (made if ran.code == 0 else set())
         if ran.code == 0:
             json.loads(path.with_name(f"{out.name}.manifest.json").read_text(), parse_constant=pytest.fail)

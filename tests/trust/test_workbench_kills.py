@@ -224,7 +224,8 @@ def finish(bench: Workbench) -> None:
         if asked["kind"] == "audit":
             masked = rv.Table(files.load(bench.root / "runs" / asked["release"] / "masked.csv").data)
             measures = json.loads((folder / "audit.json").read_text("utf-8"))["measures"]
-            told = (bench.root / "runs" / asked["release"] / "secret.json").read_text("utf-8")
-            again = rv.audit(original, masked, secret=rv.Secret.from_json(told))
+            made = bench.root / "runs" / asked["release"]
+            manifest, secret = ((made / f"{name}.json").read_text("utf-8") for name in ("manifest", "secret"))
+            again = rv.audit(original, masked, manifest=json.loads(manifest), secret=rv.Secret.from_json(secret))
             assert measures == json.loads(json.dumps(again.to_dict()["measures"]))
     assert kinds == {"mask", "audit", "compare"}

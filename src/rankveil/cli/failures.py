@@ -87,7 +87,8 @@ def _memory_is_short() -> bool:
 
 def _stopped(written: Sequence[str]) -> str:
     """What a stopped command left behind: files that were whole before it was stopped stay."""
-    return f"stopped; {'nothing' if not written else listing(written, most=10)} was written"
+    were = "were" if len(written) > 1 else "was"
+    return f"stopped; {listing(written, most=10) if written else 'nothing'} {were} written"
 
 
 def ended(run: Callable[[], int]) -> int:

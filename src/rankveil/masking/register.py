@@ -75,7 +75,7 @@ class Register:
 
     def __init__(self, secret: str) -> None:
         self.folder = os.path.dirname(os.path.realpath(secret))
-        self.path = os.path.join(self.folder, REGISTER)
+        self.path = os.path.join(os.path.dirname(secret), REGISTER)
         self._lock: int | None = None
 
     def __enter__(self) -> Self:
