@@ -173,8 +173,8 @@ def _connect(address: Address, *, write: bool) -> duckdb.DuckDBPyConnection:
     made: duckdb.DuckDBPyConnection = library.connect(
         os.path.abspath(address.file), read_only=not write, config=dict(_CONFIG)
     )
-    # What connections of this program to one file share is set by the first of them. The function is DuckDB's own by its
-    # whole name: a macro of the database, called current_setting, would answer that all is set.
+    # What connections of this program to one file share is set by the first of them. The function is DuckDB's own by
+    # its whole name: a macro of the database, called current_setting, would answer that all is set.
     if not made.execute("SELECT system.main.current_setting('lock_configuration')").fetchall()[0][0]:
         for setting in _SETTINGS:
             made.execute(f"SET GLOBAL {setting}")
