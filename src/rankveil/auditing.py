@@ -15,6 +15,7 @@ from rankveil import catalogue
 from rankveil.beside import mapping_beside
 from rankveil.catalogue import Array, Measure, Value, get_measure
 from rankveil.cluster.places import Parts, place_for, several
+from rankveil.deciding import decided_table
 from rankveil.errors import FileError, NotApplicableError, PairError, ParameterError
 from rankveil.execute import in_threads, one_core_algebra
 from rankveil.intruder.finding import Finding, find_people
@@ -25,13 +26,12 @@ from rankveil.pairing import pair_tables, released_table, true_links
 from rankveil.pairs import Pair
 from rankveil.partitions.places import is_address
 from rankveil.ranks import rank_changes
-from rankveil.schema import listed
+from rankveil.schema import Schema, listed
 from rankveil.table import Table
 
 if TYPE_CHECKING:
     from rankveil.cluster.engine import Engine
     from rankveil.report.audits import AuditPictures
-    from rankveil.schema import Schema
 
 Progress = Callable[[int, int], None]
 """Called with how much is done and how much there is."""
@@ -343,15 +343,19 @@ def audit(
     said = [*beside, *said]
     if place is not None:
         parts = Parts(place, scratch=scratch, memory=memory, subjects=subjects, resume=resume, progress=progress)
+        how["schema"] = schema_in_parts(original, how, manifest=manifest)
         return _in_parts(original, masked, parts, how, names=measures, gates=fail_if, settings=settings, said=said)
-    read = partial(loaded, schema=matching.get("schema"))
-    original, masked = read(original), [read(each) for each in masked] if several(masked) else read(masked)
+    declared = {name: matching.pop(name) for name in ("schema", "decimal") if name in matching}
+    read = partial(_released, declared)
+    told = manifests if several(masked) else manifest
+    original = decided_original(original, declared, columns=matching.get("columns"), manifest=told)
+    masked = [read(each) for each in masked] if several(masked) else read(masked)
     asked: dict[str, Any] = {"settings": settings, "target": target, "nearest": pair == "nearest"}
     if not several(masked):
         both = pair_tables(original, masked, **matching)
         intruder = cache(partial(_found, original, masked, manifest, **matching))
         alone = measure_pair(both, names=measures, gates=fail_if, progress=progress, intruder=intruder, **asked)
-        other = other_table(manifest, released_table(masked, schema=matching.get("schema")))
+        other = other_table(manifest, masked)
         alone.notes += [*said, *([] if other is None else [other])]
         return alone
     secrets, mappings = matching.pop("secret"), matching.pop("mapping")
@@ -457,6 +461,34 @@ def of_releases(
         made.append((table, told, own.get("secret"), own.get("mapping", True)))
     tables, told, secrets, mappings = (list(each) for each in zip(*made, strict=True))
     return tables, told, {**matching, "secret": secrets, "mapping": mappings}
+
+
+def decided_original(
+    original: Any, declared: Mapping[str, Any], *, columns: Sequence[str] | None, manifest: Any = None
+) -> Table:
+    """The original with the decisions on its columns: what others may know or should not learn is measured.
+
+    Where columns are chosen those are measured, as they look or as the manifest says that they were masked.
+    """
+    table = Table.of(loaded(original, **{"schema": None, **declared}), **declared)
+    if table.schema.declared is not None:  # decided already
+        return table
+    return decided_table(table, named=listed(columns or ()), concluded=columns is None, manifest=manifest)
+
+
+def schema_in_parts(original: Any, how: Mapping[str, Any], *, manifest: Any = None) -> Schema | None:
+    """What is known of the columns of a table in parts, from its first records where columns are not chosen."""
+    from rankveil.cluster.masks import leading_records, open_table
+
+    schema: Schema | None = how.get("schema")
+    if how.get("columns") is not None or (schema is not None and schema.declared is not None):
+        return schema
+    head, _ = leading_records(open_table(original), schema or Schema())
+    return decided_table(head, manifest=manifest, alone=True).schema
+
+
+def _released(declared: Mapping[str, Any], masked: Any) -> Table:
+    return released_table(loaded(masked, **{"schema": None, **declared}), **declared)
 
 
 def loaded(table: Any, *, schema: Schema | None, decimal: str | None = None) -> Any:

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Literal, cast
 
 import numpy as np
 
 from rankveil.evidence import FEW, MOSTLY, Facts, facts_of
-from rankveil.schema import Role
+from rankveil.schema import Action, DecidedKind, Decision, Role
 from rankveil.table import Table
-
-DecidedKind = Literal["numbers", "ordered", "unordered", "dates", "text"]
-Action = Literal["leave out", "mask", "keep", "pseudonymise"]
 
 ACTIONS: Mapping[str, Action] = {
     "identifier": "leave out",
@@ -29,6 +26,12 @@ ACTIONS: Mapping[str, Action] = {
     "other": "keep",
 }
 """What a release does with the columns of each role."""
+
+_FURTHER: Mapping[str, tuple[Role, str]] = {
+    "weight": ("other", "a table has one weight, so this one is kept as it is"),
+    "group": ("identifier", "a table has one group, so this one is left out"),
+}
+"""The role of a second column of a kind of which there is one, and what is said of it."""
 
 _FEW_DECIMALS = 5
 _MISSING_CODES = (-1, -2, -3, -4, -5, -6, -7, -8, -9, -66, -77, -88, -99, -777, -888, -999, -9999)
@@ -80,25 +83,6 @@ _SAID = {
 }
 
 
-@dataclass(frozen=True)
-class Decision:
-    """What a column is, what a release does with it, and why."""
-
-    name: str
-    kind: DecidedKind
-    role: Role
-    action: Action
-    reason: str
-    levels: tuple[str, ...] = ()
-    """Of an ordered column of text its categories in order."""
-    missing: tuple[str, ...] = ()
-    """Words that stand for missing cells, without which the column cannot be read as numbers."""
-    constant: bool = False
-    """Whether all its records have the same value."""
-    undecided: bool = False
-    """Whether it cannot be read as that kind before a person has said more."""
-
-
 def decide(table: Table) -> tuple[Decision, ...]:
     """The decision for every column of a table; what was declared is kept.
 
@@ -118,6 +102,22 @@ def decided(facts: Sequence[Facts]) -> tuple[Decision, ...]:
     return tuple(_decided(each, of_bodies=of_bodies, words=words) for each in facts)
 
 
+def one_of_each(decisions: Sequence[Decision]) -> tuple[Decision, ...]:
+    """The decisions as they are applied: a table has one weight and one group; others are kept and left out.
+
+    The one is the first that was declared or has more than one value.
+    """
+    made = list(decisions)
+    for role, (further, why) in _FURTHER.items():
+        named = [each for each in made if each.role == role]
+        best = sorted(named, key=lambda each: (not each.declared, each.constant))
+        for place, each in enumerate(made):
+            if each.role == role and each is not best[0]:
+                reason, published = f"{each.reason}; {why}", f"{each.published}; {why}"
+                made[place] = replace(each, role=further, action=ACTIONS[further], reason=reason, published=published)
+    return tuple(made)
+
+
 def _decided(facts: Facts, *, of_bodies: bool, words: Set[str]) -> Decision:
     role, why = _identifying(facts, of_bodies=of_bodies)
     kind, because = _kind(facts, role)
@@ -127,7 +127,7 @@ def _decided(facts: Facts, *, of_bodies: bool, words: Set[str]) -> Decision:
         role, why = cast(Role, facts.role_given), "its role was declared"
     levels = facts.levels if kind == "ordered" and facts.numbers is None else ()
     gaps = facts.gaps if kind in ("numbers", "ordered") else ()
-    reason = f"{why}; {because}" if because else why
+    plain = reason = f"{why}; {because}" if because else why
     taken = bool(words & set(gaps))
     if gaps:
         listed = " and ".join(f'"{gap}"' for gap in gaps)
@@ -146,6 +146,8 @@ def _decided(facts: Facts, *, of_bodies: bool, words: Set[str]) -> Decision:
         missing=() if taken else gaps,
         constant=facts.distinct <= 1,
         undecided=taken or (kind == "text" and bool(facts.doubt)),
+        declared=bool(facts.role_given),
+        published=plain[0].upper() + plain[1:],
     )
 
 
@@ -188,7 +190,7 @@ def _numbered(facts: Facts) -> tuple[Role | Literal[""], str]:
         if facts.unique:
             return "identifier", f"its name or label reads as {told}, and no value stands twice"
         if not coded and many > 1 and (many > FEW or shares <= FEW):
-            return "group", f"its name or label reads as {told}, and records share its values, {shares:.1f} each"
+            return "group", f"its name or label reads as {told}, and records share its values"
         if named and not coded:
             return "identifier", f"its name or label reads as {_SAID['id']}"
     if facts.words and facts.unique and facts.present > 2 and not facts.doubt:
@@ -197,14 +199,14 @@ def _numbered(facts: Facts) -> tuple[Role | Literal[""], str]:
         return "identifier", "no value stands twice in it, so each names its record"
     if facts.words and _is_free(facts):
         return "identifier", "it is free text, which may name people"
-    if facts.steps == "rows":
+    if facts.steps == "rows" and not about & _AMOUNTS:
         return "identifier", "it counts the records"
     if facts.unique and facts.present > FEW and "code" in about:
         return "identifier", "its name or label reads as a code, and no value stands twice"
     if facts.steps == "rising" and not about & _AMOUNTS and shares <= 5 * FEW:
         if facts.unique:
             return "identifier", "its whole numbers rise from record to record, as those of a register do"
-        return "group", f"its whole numbers rise from record to record, {shares:.1f} records with the same"
+        return "group", "its whole numbers rise from record to record, several records with the same"
     if facts.unique and facts.present > FEW and (facts.coded or facts.width >= 7):
         return "identifier", "no value stands twice in it, and all have the same number of digits"
     return "", ""
@@ -278,7 +280,7 @@ def _kind_of_numbers(facts: Facts) -> tuple[DecidedKind, str]:
     assert facts.numbers is not None
     if not facts.whole:
         if many <= _FEW_DECIMALS and facts.present >= 5 * FEW and not about & _AMOUNTS:
-            return "ordered", f"its numbers have only {many} values, as steps of a scale"
+            return "ordered", "its numbers have few values, as steps of a scale"
         return "numbers", "its values are numbers with decimals"
     if many <= 2 and facts.present > 2:
         return "unordered", "its numbers have no more than two values, as yes and no"
@@ -304,7 +306,7 @@ def _kind_of_numbers(facts: Facts) -> tuple[DecidedKind, str]:
     if small and _falls_off(facts):
         return "ordered", "its whole numbers are few, and have an order like counts"
     if small:
-        return "unordered", f"its whole numbers have only {many} values, as codes"
+        return "unordered", "its whole numbers have few values, as codes"
     if facts.width >= 4 and many * 5 <= facts.present and facts.present >= 5 * FEW and not _heaped(facts):
         return "unordered", "its whole numbers are many times repeated and have the same number of digits, as codes"
     if not about and _numbering(facts):

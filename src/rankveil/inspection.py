@@ -1,4 +1,4 @@
-"""A first look at a table: its columns, guessed kinds and roles, missing values, ties, what would be masked."""
+"""A first look at a table: its columns, their kinds and roles, missing values, ties, what would be masked."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankveil.columns import Cells
-from rankveil.decisions import Decision, decide
+from rankveil.deciding import decided_table
 from rankveil.errors import TableError
 from rankveil.hierarchy import Hierarchy
 from rankveil.rolesfile import roles_file
+from rankveil.schema import Decision, listed
 from rankveil.table import Table
 
 INSPECT_SCHEMA = "rankveil/inspect/1"
@@ -45,7 +46,6 @@ class Look:
     ties: float | None
     """The share of the values that stand more than once."""
     why_not_numeric: str | None
-    looks_like_identifier: bool
     masked: bool
     """Whether masking would change it unless other columns are chosen."""
     problem: str | None
@@ -54,10 +54,15 @@ class Look:
     decision: Decision
     """What it is, what a release does with it, and why."""
 
+    @property
+    def looks_like_identifier(self) -> bool:
+        """Whether it names people."""
+        return self.decision.role == "identifier"
+
 
 @dataclass(frozen=True)
 class Inspection:
-    """A table seen column by column; guesses are advice and change nothing."""
+    """A table seen column by column, with what a release does with each."""
 
     records: int
     columns: tuple[Look, ...]
@@ -105,21 +110,18 @@ def inspect(
     >>> seen.masked, seen["INCOME"].missing, round(seen["INCOME"].ties, 2)
     (('INCOME',), 1, 0.67)
     """
-    table = Table.of(data, schema=schema, decimal=decimal)
+    table = decided_table(Table.of(data, schema=schema, decimal=decimal), named=listed(columns or ()))
+    decisions = table.schema.decisions or {}
     notes = []
     try:
-        chosen = table.usable(columns)
+        usable = table.usable(columns)
+        chosen = usable if columns is not None else tuple(name for name in usable if decisions[name].action == "mask")
     except TableError as error:
         if columns is not None:
             raise
         chosen = ()
         notes.append(f"nothing would be masked: {error}")
-    looks = tuple(_look(table, made.name, made, masked=made.name in chosen) for made in decide(table))
-    loose = [look.name for look in looks if look.looks_like_identifier and not look.masked]
-    if loose:
-        notes.append(
-            f"looks like an identifier and would pass through unmasked: {', '.join(loose)}; drop it before release"
-        )
+    looks = tuple(_look(table, name, each, masked=name in chosen) for name, each in decisions.items())
     return Inspection(len(table), looks, tuple(notes))
 
 
@@ -128,7 +130,12 @@ def _plain(look: Look) -> dict[str, Any]:
     made = look.decision
     decision = {"kind": made.kind, "role": made.role, "action": made.action, "reason": made.reason}
     ordered = {"levels": list(made.levels), "missing": list(made.missing)}
-    return {**asdict(look), "levels": list(look.levels), "decision": {**decision, **ordered}}
+    return {
+        **asdict(look),
+        "levels": list(look.levels),
+        "looks_like_identifier": look.looks_like_identifier,
+        "decision": {**decision, **ordered},
+    }
 
 
 def _look(table: Table, name: str, decision: Decision, *, masked: bool) -> Look:
@@ -154,7 +161,6 @@ def _look(table: Table, name: str, decision: Decision, *, masked: bool) -> Look:
         distinct=None if counts is None else int(counts.size),
         ties=None if counts is None else float(counts[counts > 1].sum() / max(counts.sum(), 1)),
         why_not_numeric=column.why or None,
-        looks_like_identifier=column.looks_like_identifier,
         masked=masked,
         problem=problem if masked or hierarchy is not None else None,
         hierarchy=None if hierarchy is None else _groups(hierarchy),

@@ -21,6 +21,7 @@ from rankveil.errors import FileError, ParameterError
 from rankveil.masking import Account
 from rankveil.masking.guarantees import guarantees, said_of_others
 from rankveil.plans import Plan, Step, plain_json
+from rankveil.schema import Action
 from rankveil.seeds import Seed, Stream
 from rankveil.table import Table
 
@@ -267,6 +268,7 @@ def describe(
     published: Mapping[str, Any] | None = None,
     measured: Sequence[str] = (),
     order_kept: bool = False,
+    released: Sequence[str] = (),
 ) -> Manifest:
     """The manifest of a release whose content has this digest; `order_kept`: published in the original's order."""
     mapping = _mapping(plan)
@@ -293,6 +295,7 @@ def describe(
                 "role_is_a_guess": not column.role_given,
                 "masked": column.name in applied.masked,
                 "dropped": column.name in applied.dropped,
+                **_decided(table, column.name, plan, applied),
                 "missing": column.missing,
                 **_of_categories(table, column.name, applied),
                 **_of_grid(column.name, applied),
@@ -301,6 +304,7 @@ def describe(
         ],
         "records": {"in": len(table), "out": out, "left_out": len(table) - out},
         "digest": digest,
+        **({"released_identifiers": list(released)} if released else {}),
         "disclosive_parameters": _disclosive(plan, applied),
         **({"warnings": warned} if (warned := cautions(plan, applied)) else {}),
         "for_users": [*_for_users(table, plan, applied), *([_ORDER_KEPT] if order_kept and not plan.reorders else [])],
@@ -308,6 +312,24 @@ def describe(
         "measured_columns": list(measured),
     }
     return Manifest(content)
+
+
+def _decided(table: Table, name: str, plan: Plan, applied: Account) -> dict[str, Any]:
+    """What was done with a column, and what was decided of it and why; nothing of its values."""
+    decision = (table.schema.decisions or {}).get(name)
+    steps = zip(plan.steps, applied.columns, strict=True)
+    done: Action = "mask" if name in applied.masked else "keep"
+    if name in applied.dropped:
+        done = "leave out"
+    elif done == "mask" and all(step.entry.role for step, columns in steps if name in columns and _on_values(step)):
+        done = "pseudonymise"
+    if decision is None:
+        return {"action": done}
+    return {"action": done, "decision": decision.action, "reason": decision.published}
+
+
+def _on_values(step: Step) -> bool:
+    return step.entry.works_on in ("column", "columns")
 
 
 def _of_categories(table: Table, name: str, applied: Account) -> dict[str, Any]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
+from rankveil import masking
 from rankveil.errors import ParameterError
 from rankveil.people.protector import mask
 from rankveil.plans import Plan, Step
+from rankveil.schema import listed
 from rankveil.table import Table
 
-_OWN = ("columns", "method", "seed")
+_OWN = ("columns", "method", "release_identifiers", "seed")
 
 
 class Masker(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -41,11 +44,13 @@ class Masker(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
         method: Any = "copula_swap",
         *,
         columns: Any = None,
+        release_identifiers: Any = (),
         seed: Any = None,
         **parameters: Any,
     ) -> None:
         self.method = method
         self.columns = columns
+        self.release_identifiers = release_identifiers
         self.seed = seed
         for name, value in parameters.items():  # which ones there are depends on the method: `fit` checks them
             setattr(self, name, value)
@@ -87,7 +92,11 @@ class Masker(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
             validate_data(self, X, skip_check_array=True)
         else:
             X = validate_data(self, X, ensure_all_finite="allow-nan")
-        Table(X if _is_frame(X) else _named(X)).usable(self.columns)
+        table = Table(X if _is_frame(X) else _named(X))
+        if not _is_frame(X) or self.columns is not None:
+            table.usable(self.columns)
+        decided = self._decided(table)
+        self.decisions_ = decided.table.schema.decisions
         return self
 
     def transform(self, X: Any) -> Any:
@@ -97,10 +106,34 @@ class Masker(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
         check_is_fitted(self, "n_features_in_")
         if _is_frame(X):
             validate_data(self, X, reset=False, skip_check_array=True)
-            return mask(X, self._plan(), seed=self.seed, shuffled=False).data
+            return self._masked(Table(X))
         array = validate_data(self, X, reset=False, ensure_all_finite="allow-nan")
-        masked = mask(_named(array), self._plan(), seed=self.seed, shuffled=False).data
+        masked = self._masked(Table(_named(array)))
         return np.column_stack([column.to_numpy() for column in masked.columns])
+
+    def _masked(self, table: Table) -> Any:
+        """A table masked as the one of `fit` was decided on."""
+        known = replace(table.schema, decisions=self.decisions_)
+        how: dict[str, Any] = {"seed": self.seed, "shuffled": False, "release_identifiers": self.release_identifiers}
+        return mask(table.with_schema(known), self._plan_of(table), **how).data
+
+    def _decided(self, table: Table) -> masking.Defended:
+        """What is done with every column; a table keeps all of them."""
+        return masking.defended(
+            self._plan_of(table), table, release_identifiers=listed(self.release_identifiers), pipeline=True
+        )
+
+    def _plan_of(self, table: Table) -> Plan:
+        """The plan, with all columns of an array, whose numbers are numbers."""
+        plan = self._plan()
+        if not hasattr(self, "feature_names_in_"):
+            numbers = table.usable()
+            steps = (
+                replace(step, columns=numbers) if masking.masks(step) and step.columns is None else step
+                for step in plan.steps
+            )
+            return Plan(tuple(steps))
+        return plan
 
     def _plan(self) -> Plan:
         return Plan.of(self.method, columns=self.columns, **self._parameters)

@@ -5,15 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from rankveil.decisions import Decision
+from rankveil.decisions import one_of_each
+from rankveil.schema import Decision
 
 _KINDS = {"numbers": "numeric", "ordered": "ordinal", "unordered": "nominal", "text": "nominal"}
 """The words of the file; dates are recognised by themselves."""
-_FURTHER = {
-    "weight": ("other", "a table has one weight, so this one is kept as it is"),
-    "group": ("identifier", "a table has one group, so this one is left out"),
-}
-"""The role of a second column of a kind of which there is one, and what is said of it."""
 
 
 def roles_file(decisions: Sequence[Decision], *, missing: Sequence[str], hierarchies: Mapping[str, str]) -> str:
@@ -31,30 +27,18 @@ def roles_file(decisions: Sequence[Decision], *, missing: Sequence[str], hierarc
     """
     gaps = list(dict.fromkeys([*missing, *(word for made in decisions for word in made.missing)]))
     blocks = [f"missing = [{', '.join(map(_text, gaps))}]\n"] if gaps else []
-    ones = {role: _the_one(decisions, role) for role in _FURTHER}
-    for made in decisions:
-        role, said = str(made.role), made.reason[0].lower() + made.reason[1:]
-        action = str(made.action)
-        if role in ones and made.name != ones[role]:
-            further, why = _FURTHER[role]
-            action = "keep" if further == "other" else "leave out"
-            role, said = further, f"{said}; {why}"
-        lines = [f"# {action}: {said}", f"[columns.{_key(made.name)}]"]
+    for made in one_of_each(decisions):
+        said = made.reason[0].lower() + made.reason[1:]
+        lines = [f"# {made.action}: {said}", f"[columns.{_key(made.name)}]"]
         if made.name in hierarchies:
             lines.append(f"hierarchy = {_text(hierarchies[made.name])}")
         elif made.kind in _KINDS and not made.undecided:
             lines.append(f"kind = {_text(_KINDS[made.kind])}")
-        lines.append(f"role = {_text(role)}")
+        lines.append(f"role = {_text(made.role)}")
         if made.levels and made.name not in hierarchies:
             lines.append(f"levels = [{', '.join(map(_text, made.levels))}]")
         blocks.append("\n".join(lines) + "\n")
     return "\n".join(blocks)
-
-
-def _the_one(decisions: Sequence[Decision], role: str) -> str | None:
-    """The column that gets a role of which there is one: the first that has more than one value."""
-    named = [made for made in decisions if made.role == role]
-    return next((made.name for made in named if not made.constant), named[0].name if named else None)
 
 
 def _key(name: str) -> str:

@@ -18,15 +18,48 @@ NAMING_ROLES = ("quasi-identifier", "confidential")
 """Roles that bring a nominal column into masking and measuring when a person gives them."""
 
 
+DecidedKind = Literal["numbers", "ordered", "unordered", "dates", "text"]
+Action = Literal["leave out", "mask", "keep", "pseudonymise"]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a column is, what a release does with it, and why."""
+
+    name: str
+    kind: DecidedKind
+    role: Role
+    action: Action
+    reason: str
+    levels: tuple[str, ...] = ()
+    """Of an ordered column of text its categories in order."""
+    missing: tuple[str, ...] = ()
+    """Words that stand for missing cells, without which the column cannot be read as numbers."""
+    constant: bool = False
+    """Whether all its records have the same value."""
+    undecided: bool = False
+    """Whether it cannot be read as that kind before a person has said more."""
+    declared: bool = False
+    """Whether a person gave its role."""
+    published: str = ""
+    """The reason as a manifest may state it, without any word or number of the column."""
+
+
 @dataclass(frozen=True)
 class Schema:
-    """What a person declared of the columns: kinds, orders of ordinal ones, roles, missing markers, hierarchies."""
+    """What is known of the columns: kinds, orders of ordinal ones, roles, missing markers, hierarchies.
+
+    All of it was declared by a person, unless `declared` has what was: then the rest was concluded from the data.
+    """
 
     kinds: Mapping[str, str] | None = None
     levels: Mapping[str, Sequence[str]] | None = None
     roles: Mapping[str, str] | None = None
     missing: tuple[str, ...] = ()
     hierarchies: Mapping[str, Hierarchy] | None = None
+    decisions: Mapping[str, Decision] | None = None
+    """What was concluded of every column, where that was asked."""
+    declared: Schema | None = None
 
     def __post_init__(self) -> None:
         read = {name: Hierarchy.of(given, name=name) for name, given in (self.hierarchies or {}).items()}
@@ -49,6 +82,15 @@ class Schema:
             if len(several) > 1:
                 raise ParameterError(f"only one column can be the {role}, not {listing(several)}")
 
+    @property
+    def given(self) -> Schema:
+        """What a person declared, without what was concluded."""
+        return self.declared or self
+
+    def reads(self, name: str) -> tuple[Any, ...]:
+        """What decides how the cells of a column are read, missing markers apart."""
+        return tuple((given or {}).get(name) for given in (self.kinds, self.levels, self.hierarchies))
+
     def with_role(self, *roles: str) -> tuple[str, ...]:
         """The columns that were given one of the roles."""
         return tuple(name for name, given in (self.roles or {}).items() if given in roles)
@@ -60,7 +102,15 @@ class Schema:
         def kept(given: Mapping[str, Any] | None) -> dict[str, Any]:
             return {name: value for name, value in (given or {}).items() if name in names}
 
-        return Schema(kept(self.kinds), kept(self.levels), kept(self.roles), self.missing, kept(self.hierarchies))
+        return Schema(
+            kept(self.kinds),
+            kept(self.levels),
+            kept(self.roles),
+            self.missing,
+            kept(self.hierarchies),
+            None if self.decisions is None else kept(self.decisions),
+            None if self.declared is None else self.declared.only(names),
+        )
 
 
 def require_columns(wanted: Iterable[str], names: Sequence[str], *, where: str = "") -> None:

@@ -24,7 +24,6 @@ from rankveil.categories import Categories
 from rankveil.errors import ParameterError, TableError, listing, row_listing
 from rankveil.hierarchy import Hierarchy
 from rankveil.restoring import in_no_order, put_back
-from rankveil.roles import guess_role, named_like_identifier
 from rankveil.schema import NAMING_ROLES, UNMASKED_ROLES, Kind, Role, Schema, listed, require_columns
 
 Array = NDArray[np.float64]
@@ -47,7 +46,6 @@ class Column:
     missing: int
     why: str
     """Why a column that looks like numbers is not taken as numeric, or the empty text."""
-    looks_like_identifier: bool
 
 
 class Table:
@@ -118,6 +116,17 @@ class Table:
         made._cells = {**self._cells, **cells}
         return made
 
+    def with_schema(self, schema: Schema) -> Table:
+        """The same table with other things known of its columns; what is read alike is not read again."""
+        if schema == self.schema:
+            return self
+        made = Table(self.frame.to_native(), schema=schema, decimal=self.decimal)
+        if schema.missing == self.schema.missing:
+            alike = [name for name in self._cells if self.schema.reads(name) == schema.reads(name)]
+            made._cells = {name: self._cells[name] for name in alike}
+            made._values = {name: each for name, each in self._values.items() if name in alike}
+        return made
+
     def _only_grouped(self, name: str) -> bool:
         """Whether a column was given a hierarchy and no order."""
         return name in self._hierarchies and name not in (self.schema.levels or {})
@@ -134,20 +143,17 @@ class Table:
 
     def _describe(self, name: str) -> Column:
         cells = self.cells(name)
-        kind_given, role_given = (self.schema.kinds or {}).get(name), (self.schema.roles or {}).get(name)
-        distinct = cells.distinct() if cells.kind != "numeric" else 0  # counting takes as long as masking
-        unique_text = cells.kind == "nominal" and cells.is_text and 1 < distinct == len(self) - cells.missing_count
-        guess = guess_role(name, cells, distinct=distinct, unique_text=unique_text)
+        given, decision = self.schema.given, (self.schema.decisions or {}).get(name)
+        role = (given.roles or {}).get(name)
         return Column(
             name=name,
             kind=cells.kind,
-            role=cast(Role, role_given or guess),
-            kind_given=kind_given is not None or name in (self.schema.levels or {}) or name in self._hierarchies,
-            role_given=role_given is not None,
+            role=cast(Role, role or ("other" if decision is None else decision.role)),
+            kind_given=any(name in (said or {}) for said in (given.kinds, given.levels, given.hierarchies)),
+            role_given=role is not None,
             levels=cells.levels,
             missing=cells.missing_count,
             why=cells.why,
-            looks_like_identifier=named_like_identifier(name) or unique_text,
         )
 
     @property

@@ -28,8 +28,8 @@ def inspect(
 ) -> int:
     """Look at the columns of a table.
 
-    Shows their guessed kinds and roles, missing values, ties, hierarchies, and what would be masked; and for every
-    column a decision with its reason: what it is, and what a release should do with it.
+    Shows their kinds and roles, missing values, ties, hierarchies, and what would be masked; and for every column the
+    decision with its reason: what it is, and what a release does with it unless you say otherwise.
     """
     from rankveil import files
     from rankveil.cli.tables import check_outputs, hierarchies_seen_from, open_table
@@ -83,7 +83,7 @@ def _show(file: str, seen: Inspection, notes: list[str], written: str | None) ->
         ],
     )
     output.gap()
-    output.say("What the columns are, and what a release should do with them:")
+    output.say("What the columns are, and what a release does with them:")
     output.gap()
     output.grid(
         ("column", "kind", "role", "action", "reason"),
@@ -97,7 +97,8 @@ def _show(file: str, seen: Inspection, notes: list[str], written: str | None) ->
         output.line(f"decisions: {written} (correct them there, and give the file with --roles)")
     problems = [f"masking would refuse {look.problem}" for look in seen.columns if look.problem]
     told = (
-        "guesses are advice and change nothing; write the decisions with --write-roles F.toml, apply them with --roles"
+        "mask, audit, attack and compare follow these decisions; to correct one: --role NAME=..., --kind NAME=..., or "
+        "--write-roles F.toml, and the corrected file with --roles"
     )
     advice = [] if all(look.role_given for look in seen.columns) else [told]
     output.notes([*notes, *seen.notes, *problems, *advice])

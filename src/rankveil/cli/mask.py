@@ -29,6 +29,9 @@ EXAMPLE = (
 )
 MASK_SCHEMA = "rankveil/mask/1"
 _SEED_DIGITS = 32
+_ALLOW = "--release-identifier"
+_DONE = {"leave out": "left out", "mask": "masked", "keep": "kept", "pseudonymise": "pseudonyms"}
+"""What was done with a column, in the words of a table."""
 
 
 def mask(
@@ -77,6 +80,14 @@ def mask(
     keep_order: Annotated[
         bool, typer.Option("--keep-order", help="Leave the rows in the original's order; the manifest says so.")
     ] = False,
+    release_identifier: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--release-identifier",
+            metavar="NAME",
+            help="Release this identifier as it is; the manifest says so. Repeatable. [identifiers are left out]",
+        ),
+    ] = None,
     formulas: Annotated[
         str,
         typer.Option(
@@ -90,6 +101,9 @@ def mask(
     as_json: AsJson = False,
 ) -> int:
     """Mask a table.
+
+    Without --columns the decisions that rankveil inspect shows are applied: identifiers are left out, weights are
+    kept, group ids become pseudonyms, the rest is masked.
 
     Writes the release, the public manifest and the private secret, together or not at all. The rows of the release
     are shuffled; the secret says which is whose.
@@ -112,9 +126,11 @@ def mask(
     steps = _plan(method, given, then, plan, reading.chosen)
     key, chosen_seed = _key(key_file, seed_file), _seed(seed, seed_file)
     measures = words.items(publish, option="--publish")
+    allowed = [name for given in release_identifier or () for name in words.chosen([given], option=_ALLOW) or ()]
 
     if place is not None:
         how = {"seed": chosen_seed, "pseudonym_key": key, "publish": measures, "shuffled": not keep_order}
+        how["release_identifiers"] = allowed
         release, entered = _in_parts(file, steps, place, reading, clustering, as_json, to, how)
         notes += release.notes
     else:
@@ -129,7 +145,10 @@ def mask(
             check_job("mask", opened.table, columns=chosen or None, remedy=remedy)
             decimal = opened.table.decimal
             drawn = {"seed": chosen_seed, "pseudonym_key": key, "shuffled": not keep_order}
+            drawn["release_identifiers"] = allowed
             release = rv.mask(opened.table, steps, publish=measures, decimal=decimal, **drawn)
+            if why := release.changes_nothing:
+                raise ParameterError(why)
             left_behind = left_behind_notes(release.data, out)
             check_formulas(release.data, to, formulas=formulas)
             release = release.published(keep_order=keep_order)
@@ -331,10 +350,14 @@ def _show(release: Release, *, out: str, manifest: str, secret: str, notes: list
     records = release.manifest["records"]["out"]
     steps = ", then ".join(step["method"] for step in release.manifest["steps"])
     output.say(f"{output.count(records, 'record')} masked by {steps}.")
-    if release.changed:
-        output.gap()
-        rows = [(name, many, f"{100 * many / max(records, 1):.0f} %") for name, many in release.changed.items()]
-        output.grid(("masked column", "cells changed", ""), rows)
+    output.gap()
+    rows = []
+    for column in release.manifest["columns"]:
+        many = release.changed.get(column["name"])
+        share = "" if many is None else f"{many} ({100 * many / max(records, 1):.0f} %)"
+        done = _DONE[column["action"]]
+        rows.append((column["name"], column["role"], done, share, column.get("reason", "")))
+    output.grid(("column", "role", "", "cells changed", "why"), rows)
     output.gap()
     output.line(f"release:  {out}")
     output.line(f"manifest: {manifest} (publish it with the release)")

@@ -32,17 +32,20 @@ def subject_page(
     """
     import rankveil as rv
     from rankveil.cli.tables import check_outputs, open_table
+    from rankveil.deciding import decided_table
     from rankveil.files import Staged
 
     inputs = {"released table": masked, "manifest": manifest, "file of roles": reading.roles}
     found = check_outputs({"page": out}, inputs)
     with watching("writing the page", quiet=as_json):
         opened = open_table(masked, reading)
-        names = opened.table.usable(reading.chosen)
         notes = list(opened.notes)
         told = manifest_of(masked, len(opened.table), notes, given=manifest, without=no_manifest)
+        chosen = reading.chosen
+        table = decided_table(opened.table, named=chosen or (), concluded=chosen is None, manifest=told)
+        names = table.usable(chosen)
         permutation = told is not None and told.permutes(names)
-        page = rv.subject_page(opened.table, columns=names, title=title, manifest=told).encode("utf-8")
+        page = rv.subject_page(table, columns=names, title=title, manifest=told).encode("utf-8")
         with Staged() as staged:
             staged.add(out, lambda file: file.write(page))
     others = [name for name in opened.table.names if name not in names]

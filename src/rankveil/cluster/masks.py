@@ -48,6 +48,8 @@ _SCRATCH = 64
 _MOVED = 32
 """Bytes of scratch that a value takes at most while its record travels to another part."""
 
+_LEADING = 100_000
+"""So many records at most tell what the columns of a table in parts are."""
 _IN_MEMORY = 60
 """Bytes that a cell takes at most while a table is masked in memory."""
 
@@ -120,6 +122,18 @@ def open_table(path: object) -> Source:
     if len(source) == 0:
         raise TableError(f"{source.path}: the table has no records")
     return source
+
+
+def leading_records(source: Source, schema: Schema) -> tuple[Table, tuple[str, ...]]:
+    """The first records of a table in parts, by which its columns are decided on, and what is to be said of that."""
+    assert source.schema is not None
+    schema.check(source.names)
+    count = min(len(source), _LEADING)
+    cells = source.cells(source.names, 0, count)
+    fields = [field.with_type(one.type) for field, one in zip(source.schema, cells, strict=True)]
+    table = Table(pa.Table.from_arrays(cells, schema=pa.schema(fields)), schema=schema)
+    said = f"what the columns are was decided by the first {count:,} of {len(source):,} records"
+    return table, () if count == len(source) else (said,)
 
 
 def too_large(path: object, out: object) -> str | None:

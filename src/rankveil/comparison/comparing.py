@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankveil.auditing import loaded
+from rankveil.auditing import decided_original
 from rankveil.catalogue import get_measure
 from rankveil.comparison.contestant import Asked, Contestant, contender_of, job_of, measure_places, run_tasks
 from rankveil.comparison.level import at_level
@@ -25,7 +25,6 @@ from rankveil.measuring import Settings
 from rankveil.plans import Plan
 from rankveil.schema import listed
 from rankveil.seeds import Seed
-from rankveil.table import Table
 
 if TYPE_CHECKING:
     from rankveil.cluster.engine import Engine
@@ -76,7 +75,7 @@ def compare(
     by the path of its file too.
     """
     refuse_unknown(declared)
-    table = Table.of(loaded(original, **{"schema": None, **declared}), **declared)
+    table = decided_original(original, declared, columns=columns)
     study = Study(table, table.usable(columns), seed=Seed.of(seed), settings=settings, target=target)
     return compare_on(
         study,

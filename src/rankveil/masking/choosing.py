@@ -143,5 +143,4 @@ def _is_category(table: Table, name: str) -> bool:
     column = table.columns[name]
     if (table.schema.roles or {}).get(name) in UNMASKED_ROLES or table.cells(name).doubtful:
         return False
-    named = (table.schema.roles or {}).get(name) is not None
-    return column.kind != "numeric" and (named or not column.looks_like_identifier) and column.missing < table.records
+    return column.kind != "numeric" and column.missing < table.records

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
-from typing import Any, cast
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -21,8 +21,7 @@ from rankveil.partitions.parquet import Source
 from rankveil.partitions.scratch import Scratch
 from rankveil.partitions.stages import Each
 from rankveil.pruning import with_words
-from rankveil.roles import guess_role, named_like_identifier
-from rankveil.schema import Role, Schema
+from rankveil.schema import Schema
 from rankveil.table import Column, Table
 
 
@@ -89,13 +88,7 @@ class Whole(Digest):
         missing = seen.missing
         if counts is not None:
             missing = int(counts[cells.missing[: counts.size]].sum())
-            unique = cells.is_text and 1 < cells.distinct() == self._records - missing
-        else:
-            unique = seen.different is not None  # so many that they were not kept
-        guess = guess_role(name, cells, distinct=cells.distinct(), unique_text=unique)
-        given = (self.schema.roles or {}).get(name)
-        looks = named_like_identifier(name) or (made.kind == "nominal" and unique)
-        return replace(made, missing=missing, role=cast(Role, given or guess), looks_like_identifier=looks)
+        return replace(made, missing=missing)
 
 
 class Part(Table):

@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rankveil.auditing import of_release
+from rankveil.auditing import decided_original, of_release
 from rankveil.errors import ParameterError, listing
-from rankveil.pairing import pair_tables
+from rankveil.pairing import pair_tables, released_table
 from rankveil.pairs import Pair
 from rankveil.people.chance import whole
 from rankveil.people.diversity import CRITERIA, MEANT, Criterion, Diversity
@@ -131,8 +131,10 @@ def certify(
     """
     if diversity not in CRITERIA:
         raise ParameterError(f"diversity must be {' or '.join(CRITERIA)}, not {diversity!r}")
-    masked, _ = of_release(masked, None, matching, [])
-    both = pair_tables(original, masked, **matching)
+    masked, manifest = of_release(masked, None, matching, [])
+    declared = {name: matching.pop(name) for name in ("schema", "decimal") if name in matching}
+    original = decided_original(original, declared, columns=matching.get("columns"), manifest=manifest)
+    both = pair_tables(original, released_table(masked, **declared), **matching)
     notes = list(both.notes)
     f = f or ("mapping" if both.mapping != "none" else "minimax")
     if f == "mapping" and both.mapping == "none":

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rankveil.auditing import loaded, of_release, of_releases
+from rankveil.auditing import decided_original, loaded, of_release, of_releases, schema_in_parts
 from rankveil.cluster.places import Parts, place_for, several
 from rankveil.errors import ParameterError, RankveilError, refuse_unknown
 from rankveil.intruder.calibration import wilson
@@ -251,6 +251,7 @@ def attack(
     said = [*beside, *said]
     if place is not None:
         parts = Parts(place, scratch=scratch, memory=memory, subjects=subjects, resume=resume, progress=progress)
+        how["schema"] = schema_in_parts(original, how)
         test = plaintext_in_parts(original, masked, parts, how, draws=draws, said=said)
         return Attack(
             None, test, at_most, mapping=test.linkage.mapping, records=test.linkage.of, notes=[_IN_PARTS, *test.notes]
@@ -262,7 +263,9 @@ def attack(
     manifests = _one_each(manifest, len(releases))
     if several(masked):
         releases, manifests, matching = of_releases(releases, manifests, matching, said)
-    original, *releases = (loaded(table, schema=matching.get("schema")) for table in (original, *releases))
+    declared = {name: matching.pop(name) for name in ("schema",) if name in matching}
+    original = decided_original(original, declared, columns=matching.get("columns"), manifest=list(manifests))
+    releases = [released_table(loaded(each, **{"schema": None, **declared}), **declared) for each in releases]
     made = _in_memory(
         original,
         releases,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rankveil.files import Dialect
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class _Made:
     """What a release was made of: from it the manifest is written, and written again when the rows are shuffled."""
 
@@ -47,6 +47,10 @@ class _Made:
     """That of the content of the release, in whatever order its rows stand."""
     notes: tuple[str, ...] = ()
     """What was said before anything is known of what is published."""
+    released: tuple[str, ...] = ()
+    """Identifiers that are released because somebody said so."""
+    asked: Plan
+    """The steps that somebody named."""
 
     def release(self, out: Any, secret: Secret, *, order_kept: bool = False) -> Release:
         """A release with its manifest, and what the protector should know of it."""
@@ -60,7 +64,7 @@ class _Made:
         notes += [*account.notes, *(f"warning: {each}" for each in cautions(plan, account))]
         notes += [*_warnings(table, passed, plan, account), *foreseen(plan, account)]
         changed = account.changed
-        moved_alone = all(step.method in ("identity", "record_shuffle") for step in plan.steps)
+        moved_alone = all(step.method in ("identity", "record_shuffle", "drop") for step in plan.steps)
         if changed and not any(changed.values()) and not moved_alone:
             notes.append("warning: no cell changed; the release is the original as far as the masked columns go")
         if self.given and secret.seed.bits < SAFE_BITS:
@@ -76,12 +80,29 @@ class _Made:
                 published=values,
                 measured=measured,
                 order_kept=order_kept,
+                released=self.released,
             ),
             secret=replace(secret, shuffle=self.shuffle) if secret.order is not None else secret,
             changed=changed,
             passed_through=passed,
             notes=tuple(dict.fromkeys(notes)),
             made=self,
+        )
+
+    @property
+    def changes_nothing(self) -> str:
+        """Why the result is no release: the plan leaves every record as it is; nothing where it changes something."""
+        asked = [step for step in self.asked.steps if step.entry.role is not None]
+        steps = zip(self.plan.steps, self.account.columns, strict=True)
+        values = {name for step, columns in steps if _is_of_values(step) for name in columns}
+        if asked or self.account.released < len(self.table):
+            return ""
+        if any(many for name, many in self.account.changed.items() if name in values):
+            return ""
+        methods = ", then ".join(dict.fromkeys(step.method for step in self.asked.steps))
+        return (
+            f"the plan ({methods}) changes no value, so that the result is the original and no release; name a method "
+            "that masks (rankveil methods), or more of it"
         )
 
     @property
@@ -138,6 +159,11 @@ class Release:
         before = self.secret.order
         return made.release(out, replace(self.secret, order=order if before is None else before[order]))
 
+    @property
+    def changes_nothing(self) -> str:
+        """Why this is no release: its plan leaves every record as it is; the empty text where it changes something."""
+        return "" if self.made is None else self.made.changes_nothing
+
     def write(
         self,
         path: str | os.PathLike[str],
@@ -173,6 +199,8 @@ class Release:
         to = publishing.Places.beside(path, manifest=manifest, secret=secret)
         to.check()
         publishing.check_formulas(self.data, to, formulas=formulas)
+        if why := self.changes_nothing:
+            raise ParameterError(why)
         made = self.published(keep_order=keep_order)
         plan = self.made.plan
         written = publishing.write(
@@ -209,6 +237,7 @@ def mask(
     publish: Sequence[str] = (),
     replicate: int = 0,
     shuffled: bool = True,
+    release_identifiers: Sequence[str] = (),
     schema: Any = None,
     decimal: str | None = None,
     cluster: str | Engine | None = None,
@@ -220,6 +249,11 @@ def mask(
     **parameters: Any,
 ) -> Release:
     """Mask a table by a method or a plan; the same kind of table comes out, and the one given stays as it is.
+
+    Without columns, in `columns` or in the plan, the decisions that `rankveil.inspect` shows are applied: identifiers
+    are left out, weights are kept, group ids become pseudonyms, and quasi-identifiers and confidential columns are
+    masked, those whose categories the method does not take by PRAM. `columns` masks exactly those; identifiers are left
+    out all the same, unless `release_identifiers` names them.
 
     The seed is drawn from the operating system unless one is given. The draws depend on it and on the plan, the columns
     and the table, so that the same of all gives the same release, and one seed in two releases shares no draw. With a
@@ -254,7 +288,7 @@ def mask(
         if decimal not in (None, "."):
             raise ParameterError("numbers of a Parquet table have no decimal mark; leave decimal out")
         declared: dict[str, Any] = {"schema": schema, "seed": seed, "publish": publish, "replicate": replicate}
-        declared |= {"shuffled": shuffled, "pseudonym_key": pseudonym_key}
+        declared |= {"shuffled": shuffled, "pseudonym_key": pseudonym_key, "release_identifiers": release_identifiers}
         to = publishing.Places.beside(output)
         to.check(folder=True)
         with masked_in_parts(data, plan, output=output, cluster=cluster, **declared, **how) as (release, folder):
@@ -262,12 +296,14 @@ def mask(
         return replace(release, notes=(*said, *release.notes, *folder.notes, *entered.notes, *to.notes()))
     if output is not None:
         _check_output(output, data if by_path else None)
-    plan = plan.in_random_order() if shuffled else plan
-    pseudonyms = key_of_pseudonyms(pseudonym_key, plan)
     table = Table.of(auditing.loaded(data, schema=schema, decimal=decimal), schema=schema, decimal=decimal)
+    asked, given = plan, table.with_schema(table.schema.given)
+    decided = masking.defended(plan, table, release_identifiers=listed(release_identifiers))
+    table, plan = decided.table, decided.plan.in_random_order() if shuffled else decided.plan
+    pseudonyms = key_of_pseudonyms(pseudonym_key, plan)
     plan = masking.settled(plan, table)
     secret_seed = Seed.of(seed)
-    told = fingerprint(table)
+    told = fingerprint(given)
     key = masking.release_key(secret_seed, table, plan, fingerprint=told, replicate=replicate)
     applied = masking.apply(table, plan, seed=key, pseudonyms=pseudonyms, replicate=replicate)
     out, notes = table.replaced(
@@ -278,18 +314,35 @@ def mask(
         weights=applied.weights,
     )
     secret = Secret(secret_seed, told, applied.order, replicate, pseudonyms is not None)
-    kept = table.schema.only(name for name in table.names if name not in applied.dropped)
+    kept = given.schema.only(name for name in table.names if name not in applied.dropped)
     content = Table(out, schema=kept, decimal=table.decimal)
     made = None
     if publish:
         matching: dict[str, Any] = {"mapping": False} if plan.synthetic else {"secret": secret}
+        matching["columns"] = [name for name in table.usable() if name not in applied.dropped]
         made = auditing.audit(table, content, measures=publish, **matching)
         made = replace(made, pair=None)
     notes += notes_on_pseudonyms(plan, pseudonyms)
-    told_of = (made, seed is not None, digest_of(content), tuple(notes))
-    whole = _Made(table, plan, applied.account(table), key, replicate, *told_of)
+    whole = _Made(
+        table=table,
+        plan=plan,
+        account=applied.account(table),
+        key=key,
+        replicate=replicate,
+        measured=made,
+        given=seed is not None,
+        digest=digest_of(content),
+        notes=(*decided.notes, *notes),
+        released=decided.released,
+        asked=asked,
+    )
     release = whole.release(out, secret)
     return release if output is None else release.write(output, keep_order=not shuffled)
+
+
+def _is_of_values(step: Step) -> bool:
+    """Whether a step works on values, and is no pseudonym."""
+    return step.entry.works_on in ("column", "columns") and step.entry.role is None
 
 
 def _place_of(
@@ -338,13 +391,18 @@ def masked_in_parts(
     scratch: str | os.PathLike[str] | None = None,
     memory: str | int | None = None,
     resume: bool = False,
+    release_identifiers: Sequence[str] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> Iterator[tuple[Release, Folder]]:
     """A release of a table in parts, and the folder that has its name when it is committed within the block."""
-    from rankveil.cluster.masks import masked_table, open_table
+    from rankveil.cluster.masks import leading_records, masked_table, open_table
     from rankveil.cluster.places import engine_at
 
     source = open_table(data)
+    asked = plan
+    head, said = leading_records(source, schema or Schema())
+    decided = masking.defended(plan, head, release_identifiers=listed(release_identifiers), in_parts=True)
+    schema, plan = decided.table.schema, decided.plan
     plan = plan.in_random_order(published=True) if shuffled else plan
     pseudonyms = key_of_pseudonyms(pseudonym_key, plan)
     with (
@@ -365,14 +423,28 @@ def masked_in_parts(
         secret = Secret(made.seed, made.fingerprint, made.order, replicate, pseudonyms is not None)
         published = None
         if publish:
-            kept = (schema or Schema()).only(name for name in source.names if name not in made.account.dropped)
+            kept = schema.only(name for name in source.names if name not in made.account.dropped)
             matching: dict[str, Any] = {"mapping": False} if plan.synthetic else {"secret": secret}
+            matching["columns"] = [name for name in made.whole.usable() if name not in made.account.dropped]
             published = auditing.audit(
                 source.path, made.folder.staging, measures=publish, cluster=engine, schema=kept, seed=0, **matching
             )
         notes = (*made.notes, *notes_on_pseudonyms(made.plan, pseudonyms))
-        told_of = (published, seed is not None, made.digest, notes)
-        whole = _Made(made.whole, made.plan, made.account, made.key, replicate, *told_of)
+        whole = _Made(
+            table=made.whole,
+            plan=made.plan,
+            account=made.account,
+            key=made.key,
+            replicate=replicate,
+            measured=published,
+            given=seed is not None,
+            digest=made.digest,
+            notes=(*said, *decided.notes, *notes),
+            released=decided.released,
+            asked=asked,
+        )
+        if why := whole.changes_nothing:
+            raise ParameterError(why)
         release = whole.release(made.folder.target, secret, order_kept=not made.plan.reorders)
         yield replace(release, made=None), made.folder
 
@@ -385,16 +457,17 @@ def _warnings(table: Table, passed: Sequence[str], plan: Plan, applied: masking.
             if plan.reorders
             else "warning: the synthetic records stand in the original's order, so that a place tells whose it was"
         )
-    steps = zip(plan.steps, applied.columns, strict=True)
-    pseudonyms = {name for step, columns in steps if step.entry.role == "identifier" for name in columns}
     if table.has_row_labels and all(step.entry.works_on != "records" for step in plan.steps):
         told.append("warning: the index of the table passed unmasked; reset it before release if it tells who is who")
-    for name in passed:
-        if table.columns[name].looks_like_identifier:
-            told.append(f"warning: column {name} looks like an identifier and passed unmasked; drop it before release")
-    if passed and any(step.entry.works_on != "records" for step in plan.steps):
-        told.append(f"passed through unmasked: {listing(passed, most=10)}")
-    released = [name for name in applied.masked if name not in pseudonyms]
+    open_ = masking.untouched(table, applied.masked, applied.dropped)
+    others = [name for name in passed if name not in open_]
+    if others and any(step.entry.works_on != "records" for step in plan.steps):
+        told.append(f"passed through unmasked: {listing(others, most=10)}")
+    if open_:
+        told.append(
+            f"warning: no step masks {listing(open_, most=10)}, which others may know or should not learn: add a method "
+            "that takes them (--then pram exchanges categories, recode makes them coarser), or drop them"
+        )
     told += [
         f"warning: column {name} is hardly masked: rounding to its grid, multiples of {grid.step:.6g}, put "
         f"{grid.back} of the {grid.drawn} cells that the noise had changed back; mask it with more noise, or with a "
@@ -402,7 +475,4 @@ def _warnings(table: Table, passed: Sequence[str], plan: Plan, applied: masking.
         for name, grid in applied.grids.items()
         if 2 * grid.back > grid.drawn
     ]
-    masked_ids = [name for name in released if table.columns[name].looks_like_identifier]
-    if masked_ids:
-        told.append(f"masked like other values, but named like an identifier: {listing(masked_ids)}")
     return told

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rankveil import dates
 from rankveil.categories import Categories
+from rankveil.deciding import decided_table
 from rankveil.errors import ParameterError, TableError, listing, refuse_unknown
 from rankveil.hierarchy import Hierarchy
 from rankveil.linkage import Linker
@@ -150,6 +151,7 @@ def verify(
         raise ParameterError("give at least one value by the name of its column, as in --record A=1,B=2")
     check_draws(draws)
     require_columns(record, table.names)
+    table = decided_table(table, named=tuple(record), concluded=False, manifest=manifest)
     names = table.usable(tuple(record))
     notes: list[str] = []
     given = {name: _as_released(table, name, as_coded(table, name, record[name], notes), notes) for name in names}
@@ -239,6 +241,7 @@ def subject_page(
 
     refuse_unknown(declared)
     table = Table.of(masked, **declared)
+    table = decided_table(table, named=columns or (), concluded=columns is None, manifest=manifest)
     names = table.usable(columns)
     if not names:
         raise ParameterError("no column is named; leave columns out for all that can be ranked")

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankveil.catalogue import get_method
+from rankveil.deciding import decided_table
 from rankveil.errors import ParameterError, TableError, listing, refuse_unknown
 from rankveil.manifest import MANIFEST_SCHEMA, Manifest
 from rankveil.methods.round import decimals_of
@@ -65,7 +66,7 @@ def correct(masked: Any, manifest: Manifest | Mapping[str, Any] | str, **declare
     """
     content = _content(manifest)
     refuse_unknown(declared)
-    table = Table.of(masked, **declared)
+    table = decided_table(Table.of(masked, **declared), concluded=False, manifest=content)
     kinds = {column["name"]: column["kind"] for column in content["columns"] if column["masked"]}
     names = [name for name, kind in kinds.items() if kind == "numeric"]
     labelled = [name for name in kinds if name not in names]

@@ -1,0 +1,177 @@
+"""A table read as the decisions on its columns say: the one place where they become kinds and roles.
+
+What a person declared stands. What a manifest tells of masked columns comes next, then what the data say
+(`rankveil.decisions`). Columns that a person names are read as they look: numbers are numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, get_args
+
+import numpy as np
+
+from rankveil.decisions import decide, one_of_each
+from rankveil.errors import TableError
+from rankveil.schema import NAMING_ROLES, Decision, Role, Schema
+from rankveil.table import HEAVIEST, Table
+
+_KINDS = ("numeric", "ordinal", "nominal")
+
+
+def decided_table(
+    table: Table,
+    *,
+    named: Collection[str] = (),
+    concluded: bool = True,
+    manifest: Any = None,
+    released: Collection[str] = (),
+    alone: bool = False,
+) -> Table:
+    """The table with the decisions on all columns, and with the kinds and roles that follow from them.
+
+    `named` are columns that a person chose: they are read as they look. With `concluded=False` a person chose all that
+    matter, so that nothing is added but the decisions, the role of identifiers, and what a manifest tells of masked
+    columns. `released` identifiers pass through. `alone`: records belong to no groups and have no weights unless a
+    person said so.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"hid": [1, 1, 2, 2], "sex": [1, 2, 2, 1], "income": [10.5, 20.0, 31.5, 7.25]})
+    >>> made = decided_table(Table(people))
+    >>> made.cells("sex").kind, made.schema.roles, made.usable()
+    ('nominal', {'hid': 'group', 'sex': 'quasi-identifier', 'income': 'confidential'}, ('sex', 'income'))
+    """
+    base = table.with_schema(table.schema.given)
+    decisions = decisions_of(table)
+    told = _told(manifest, decisions)
+    given, made = base.schema, _Concluded(base)
+    for name, each in decisions.items():
+        column = told.get(name)
+        if column is not None and column["masked"] and not column["pseudonym"]:
+            made.as_masked(each, column)
+        elif name not in named and each.role == "identifier":
+            made.roles[name] = "other" if name in released else "identifier"
+        elif concluded and name not in named:
+            made.as_decided(each, column)
+            if alone:
+                made.in_parts(each)
+    schema = Schema(
+        {**made.kinds, **(given.kinds or {})},
+        {**made.levels, **(given.levels or {})},
+        {**made.roles, **(given.roles or {})},
+        tuple(dict.fromkeys((*given.missing, *made.missing))),
+        given.hierarchies,
+        decisions,
+        given,
+    )
+    return table.with_schema(schema)
+
+
+def decisions_of(table: Table) -> dict[str, Decision]:
+    """The decision on every column, made once for a table."""
+    known = table.schema.decisions
+    if known is not None and all(name in known for name in table.names):
+        return {name: known[name] for name in table.names}
+    return {each.name: each for each in one_of_each(decide(table.with_schema(table.schema.given)))}
+
+
+class _Concluded:
+    """Kinds, orders, roles and missing markers that are concluded, for columns of which nobody declared them."""
+
+    def __init__(self, base: Table) -> None:
+        self.base = base
+        self.kinds: dict[str, str] = {}
+        self.levels: dict[str, tuple[str, ...]] = {}
+        self.roles: dict[str, str] = {}
+        self.missing: list[str] = []
+
+    def as_decided(self, made: Decision, told: Mapping[str, Any] | None) -> None:
+        """A column as the decision says; one that is not in the release cannot be measured."""
+        role = str(made.role)
+        if told is not None:
+            role = told["role"] or role  # as it was declared where it was masked
+            if told["dropped"] and role not in ("identifier", "group"):
+                role = "other"
+            if role == "group" and not told["role"] and not told["pseudonym"]:
+                role = "other"  # nobody masked by these groups
+        unreadable = made.undecided or made.kind == "text"
+        if (role == "weight" and not self._counts(made.name)) or (role in NAMING_ROLES and unreadable):
+            role = "other"
+        self.roles[made.name] = role
+        if role in NAMING_ROLES:
+            self.missing += made.missing
+            self._kind(made, {"ordered": "ordinal", "unordered": "nominal"}.get(made.kind))
+
+    def as_masked(self, made: Decision, told: Mapping[str, Any]) -> None:
+        """A column as it was masked, and measured therefore."""
+        role = told["role"] or made.role
+        if role in NAMING_ROLES:
+            self.roles[made.name] = role
+        if told["kind"] != "numeric":
+            self._kind(made, told["kind"])
+        self.missing += made.missing
+
+    def in_parts(self, made: Decision) -> None:
+        """A column of a table in parts: no group, no weight, and numbers that nobody need count one by one."""
+        role = self.roles[made.name]
+        if role in ("weight", "group"):
+            self.roles[made.name] = "other"
+        elif role == "confidential" and made.name not in self.kinds and self.base.cells(made.name).kind == "numeric":
+            del self.roles[made.name]
+
+    def _kind(self, made: Decision, kind: str | None) -> None:
+        name = made.name
+        if name in (self.base.schema.kinds or {}) or name in (self.base.schema.levels or {}):
+            return
+        if name in (self.base.schema.hierarchies or {}):
+            return
+        cells = self.base.cells(name)
+        if kind == "nominal" and cells.kind != "nominal":
+            self.kinds[name] = "nominal"
+        elif kind == "ordinal" and made.levels and cells.is_text:
+            self.levels[name] = made.levels
+        elif kind == "ordinal" and cells.kind != "ordinal" and (cells.kind == "numeric" or not cells.is_text):
+            self.kinds[name] = "ordinal"
+
+    def _counts(self, name: str) -> bool:
+        """Whether all cells of a column can be weights."""
+        cells = self.base.cells(name)
+        if cells.kind != "numeric" or cells.temporal is not None:
+            return False
+        try:
+            values = self.base.values(name)
+        except TableError:
+            return False
+        return bool(np.all((values >= 0) & (values <= HEAVIEST)) and values.any())
+
+
+def _told(manifest: Any, names: Collection[str]) -> dict[str, dict[str, Any]]:
+    """What a manifest tells of the columns of a table, as far as it can be read; nothing without one.
+
+    Of several a column is what it is in the first that masks it.
+    """
+    if isinstance(manifest, list | tuple):
+        made: dict[str, dict[str, Any]] = {}
+        for each in manifest:
+            told = _told(each, names)
+            made |= {name: column for name, column in told.items() if not made.get(name, {}).get("masked")}
+        return made
+    content = getattr(manifest, "content", manifest)
+    columns = content.get("columns") if isinstance(content, Mapping) else None
+    steps = content.get("steps") if isinstance(content, Mapping) else None
+    pseudonyms = {
+        str(name)
+        for step in (steps if isinstance(steps, list) else [])
+        if isinstance(step, Mapping) and step.get("method") == "pseudonymise"
+        for name in (step.get("columns") if isinstance(step.get("columns"), list) else [])
+    }
+    found = {}
+    for each in columns if isinstance(columns, list) else []:
+        if isinstance(each, Mapping) and each.get("name") in names and each.get("kind") in _KINDS:
+            name = str(each["name"])
+            masked, dropped = each.get("masked") is True, each.get("dropped") is True
+            told = {"kind": each["kind"], "masked": masked, "dropped": dropped}
+            declared = each.get("role_is_a_guess") is False and each.get("role") in get_args(Role)
+            told["role"] = each["role"] if declared else ""
+            found[name] = {**told, "pseudonym": name in pseudonyms}
+    return found

@@ -1,0 +1,164 @@
+"""What a release does beyond the steps that somebody named: the decisions on the columns, as steps of the plan.
+
+Identifiers are dropped. Where no step names the columns to mask, group ids become pseudonyms, and categories that the
+steps do not take are exchanged (PRAM), for untouched they would be the main leak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from rankveil.deciding import decided_table
+from rankveil.errors import ParameterError, TableError, listing
+from rankveil.masking.choosing import as_labels, columns_for
+from rankveil.masking.working import Work
+from rankveil.plans import Plan, Step
+from rankveil.schema import NAMING_ROLES, require_columns
+from rankveil.table import Table
+
+EXCHANGED = 0.7
+"""The share of the categories that are drawn anew where a default step exchanges them."""
+_MOST = 1000
+"""Categories at most that a default step exchanges; a column with more needs a coarser grouping."""
+
+
+@dataclass(frozen=True)
+class Defended:
+    """A table read as it was decided, and a plan that says what is done to every column."""
+
+    table: Table
+    plan: Plan
+    notes: tuple[str, ...] = ()
+    released: tuple[str, ...] = ()
+    """Identifiers that are released because somebody said so."""
+
+
+def defended(
+    plan: Plan,
+    table: Table,
+    *,
+    release_identifiers: Sequence[str] = (),
+    pipeline: bool = False,
+    in_parts: bool = False,
+) -> Defended:
+    """The plan with a step for every decision that it leaves open; naming an identifier to be released is refused.
+
+    In a `pipeline` a table keeps its columns, so that an identifier is refused. Of a table `in_parts`, for which the
+    given one stands, nothing is masked by groups, and no record counts by a weight, unless a person said so.
+    """
+    require_columns(release_identifiers, table.names, where="release_identifiers:")
+    masking = [step for step in plan.steps if masks(step)]
+    named = {name for step in masking for name in step.columns or ()}
+    numbers = {name for step in masking if not as_labels(step.entry) for name in step.per_column}
+    open_ = [step for step in masking if step.columns is None]
+    made = decided_table(
+        table,
+        named={*named, *numbers},
+        concluded=bool(open_) or not masking,
+        released=release_identifiers,
+        alone=in_parts,
+    )
+    decisions = made.schema.decisions or {}
+    identifiers = [name for name, each in decisions.items() if each.role == "identifier"]
+    _refuse_named(made, [name for name in identifiers if name in named and name not in release_identifiers])
+    steps, notes = list(plan.steps), list[str]()
+    cared = {name for step in plan.steps if step.entry.role is not None for name in _meant_for(step, made)}
+    if open_:
+        left, idle = _left(plan, made, cared)
+        exchange = [name for name in left if made.cells(name).kind != "numeric" and len(made.categories(name)) <= _MOST]
+        if exchange and any(_moves(step) for step in open_):
+            if len(idle) < len(steps):
+                steps = _before_the_end(steps, _exchange(made, exchange))
+            else:
+                steps = [_exchange(made, exchange)]
+            steps = [step for step in steps if step not in idle]
+            what = f"categories, which {' and '.join(dict.fromkeys(step.method for step in open_))} does not take"
+            notes.append(f"{what}, are exchanged by pram: {listing(exchange, most=10)}")
+            notes += [f"{step.method} takes none of the columns, so it was left out" for step in idle]
+        groups = [name for name, each in decisions.items() if each.role == "group" and name not in cared | named]
+        if groups:
+            steps = _before_the_end(steps, Step("pseudonymise", {}, {}, groups))
+    gone = [name for name in identifiers if name not in {*cared, *named, *release_identifiers}]
+    if gone and pipeline:
+        raise ParameterError(
+            f"column {listing(gone)}: {decisions[gone[0]].reason[0].lower()}{decisions[gone[0]].reason[1:]}; a pipeline "
+            "keeps every column, so leave it out before, or name it in release_identifiers="
+        )
+    if len(gone) == len(table.names):
+        raise TableError(f"every column is an identifier ({listing(gone)}), so that nothing is left to release")
+    if gone:
+        steps = _before_the_end(steps, Step("drop", {}, {}, gone))
+        notes.append(f"left out as identifiers: {listing(gone, most=10)} (--release-identifier NAME lets one through)")
+    released = tuple(name for name in release_identifiers if name in identifiers)
+    if released:
+        notes.append(f"warning: identifiers are released because it was asked for: {listing(released)}")
+    return Defended(made, Plan(tuple(steps)), tuple(notes), released)
+
+
+def masks(step: Step) -> bool:
+    """Whether a step masks values, and not what earlier steps masked."""
+    entry = step.entry
+    return entry.works_on in ("column", "columns") and entry.role is None and not entry.post
+
+
+def _moves(step: Step) -> bool:
+    """Whether a step is a masking of whatever it takes, and no control."""
+    return step.method != "identity" and not step.entry.told
+
+
+def _refuse_named(table: Table, names: Sequence[str]) -> None:
+    if names:
+        reason = (table.schema.decisions or {})[names[0]].reason
+        raise ParameterError(
+            f"column {names[0]} is an identifier ({reason[0].lower()}{reason[1:]}) and is named to be released: leave it "
+            f"out, replace it by pseudonyms (pseudonymise), say that it is none (--role {names[0]}=confidential), or "
+            f"release it with --release-identifier {names[0]}"
+        )
+
+
+def _meant_for(step: Step, table: Table) -> Collection[str]:
+    if step.columns is not None:
+        return step.columns
+    return table.schema.with_role(step.entry.role or "")
+
+
+def _left(plan: Plan, table: Table, cared: Collection[str]) -> tuple[list[str], list[Step]]:
+    """Columns that should be masked and that no step of the plan masks, and steps that take none."""
+    work, idle = Work(table), list[Step]()
+    masked = set(cared)
+    for step in plan.steps:
+        if step.entry.works_on == "names":
+            work.dropped += columns_for(step, work)
+        elif masks(step):
+            try:
+                masked |= set(columns_for(step, work))
+            except TableError:  # it takes none of them
+                idle.append(step)
+    wanted = [name for name in table.names if (table.schema.roles or {}).get(name) in NAMING_ROLES]
+    gone = {*masked, *work.dropped}
+    return [name for name in wanted if name not in gone and not table.cells(name).missing.all()], idle
+
+
+def _exchange(table: Table, names: Sequence[str]) -> Step:
+    """PRAM by which a share of the cells is drawn anew from all categories, so that expected shares stay."""
+    own = {}
+    for name in names:
+        many = len(table.categories(name))
+        own[name] = {"p": round(EXCHANGED * (many - 1) / max(many, 1), 4)}
+    return Step("pram", {"invariant": True}, own, names)
+
+
+def _before_the_end(steps: Sequence[Step], step: Step) -> list[Step]:
+    """The steps with one more, before a last one that puts the records in another order."""
+    if steps[-1].entry.mapping == "reordered":
+        return [*steps[:-1], step, steps[-1]]
+    return [*steps, step]
+
+
+def untouched(table: Table, masked: Collection[str], dropped: Collection[str]) -> list[str]:
+    """Columns that the decisions would mask and that are released as they are."""
+    decisions = table.schema.decisions or {}
+    return [
+        name for name, each in decisions.items() if each.action == "mask" and name not in masked and name not in dropped
+    ]
