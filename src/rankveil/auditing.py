@@ -345,7 +345,7 @@ def audit(
         parts = Parts(place, scratch=scratch, memory=memory, subjects=subjects, resume=resume, progress=progress)
         how["schema"] = schema_in_parts(original, how, manifest=manifest)
         return _in_parts(original, masked, parts, how, names=measures, gates=fail_if, settings=settings, said=said)
-    declared = {name: matching.pop(name) for name in ("schema", "decimal") if name in matching}
+    declared: dict[str, Any] = {name: matching.pop(name) for name in ("schema", "decimal") if name in matching}
     read = partial(_released, declared)
     told = manifests if several(masked) else manifest
     original = decided_original(original, declared, columns=matching.get("columns"), manifest=told)

@@ -7,6 +7,7 @@ What a person declared stands. What a manifest tells of masked columns comes nex
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any, get_args
 
 import numpy as np
@@ -47,7 +48,7 @@ def decided_table(
     given, made = base.schema, _Concluded(base)
     for name, each in decisions.items():
         column = told.get(name)
-        if column is not None and column["masked"] and not column["pseudonym"]:
+        if column is not None and column.masked and not column.pseudonym:
             made.as_masked(each, column)
         elif name not in named and each.role == "identifier":
             made.roles[name] = "other" if name in released else "identifier"
@@ -85,14 +86,14 @@ class _Concluded:
         self.roles: dict[str, str] = {}
         self.missing: list[str] = []
 
-    def as_decided(self, made: Decision, told: Mapping[str, Any] | None) -> None:
+    def as_decided(self, made: Decision, told: _Told | None) -> None:
         """A column as the decision says; one that is not in the release cannot be measured."""
         role = str(made.role)
         if told is not None:
-            role = told["role"] or role  # as it was declared where it was masked
-            if told["dropped"] and role not in ("identifier", "group"):
+            role = told.role or role  # as it was declared where it was masked
+            if told.dropped and role not in ("identifier", "group"):
                 role = "other"
-            if role == "group" and not told["role"] and not told["pseudonym"]:
+            if role == "group" and not told.role and not told.pseudonym:
                 role = "other"  # nobody masked by these groups
         unreadable = made.undecided or made.kind == "text"
         if (role == "weight" and not self._counts(made.name)) or (role in NAMING_ROLES and unreadable):
@@ -102,13 +103,13 @@ class _Concluded:
             self.missing += made.missing
             self._kind(made, {"ordered": "ordinal", "unordered": "nominal"}.get(made.kind))
 
-    def as_masked(self, made: Decision, told: Mapping[str, Any]) -> None:
+    def as_masked(self, made: Decision, told: _Told) -> None:
         """A column as it was masked, and measured therefore."""
-        role = told["role"] or made.role
+        role = told.role or made.role
         if role in NAMING_ROLES:
             self.roles[made.name] = role
-        if told["kind"] != "numeric":
-            self._kind(made, told["kind"])
+        if told.kind != "numeric":
+            self._kind(made, told.kind)
         self.missing += made.missing
 
     def in_parts(self, made: Decision) -> None:
@@ -145,33 +146,54 @@ class _Concluded:
         return bool(np.all((values >= 0) & (values <= HEAVIEST)) and values.any())
 
 
-def _told(manifest: Any, names: Collection[str]) -> dict[str, dict[str, Any]]:
+@dataclass(frozen=True)
+class _Told:
+    """What a manifest tells of a column."""
+
+    kind: str
+    masked: bool
+    dropped: bool
+    pseudonym: bool
+    role: str
+    """The role that a person gave it; the empty text where it was concluded."""
+
+
+def _told(manifest: Any, names: Collection[str]) -> dict[str, _Told]:
     """What a manifest tells of the columns of a table, as far as it can be read; nothing without one.
 
     Of several a column is what it is in the first that masks it.
     """
-    if isinstance(manifest, list | tuple):
-        made: dict[str, dict[str, Any]] = {}
-        for each in manifest:
-            told = _told(each, names)
-            made |= {name: column for name, column in told.items() if not made.get(name, {}).get("masked")}
-        return made
-    content = getattr(manifest, "content", manifest)
-    columns = content.get("columns") if isinstance(content, Mapping) else None
-    steps = content.get("steps") if isinstance(content, Mapping) else None
+    found: dict[str, _Told] = {}
+    for each in reversed(manifest) if isinstance(manifest, list | tuple) else [manifest]:
+        content = getattr(each, "content", each)
+        told = _columns_of(content, names) if isinstance(content, Mapping) else {}
+        found |= {name: column for name, column in told.items() if column.masked or name not in found}
+    return found
+
+
+def _columns_of(content: Mapping[str, Any], names: Collection[str]) -> dict[str, _Told]:
     pseudonyms = {
         str(name)
-        for step in (steps if isinstance(steps, list) else [])
-        if isinstance(step, Mapping) and step.get("method") == "pseudonymise"
-        for name in (step.get("columns") if isinstance(step.get("columns"), list) else [])
+        for step in _each(content.get("steps"))
+        if step.get("method") == "pseudonymise"
+        for name in step.get("columns") or ()
     }
     found = {}
-    for each in columns if isinstance(columns, list) else []:
-        if isinstance(each, Mapping) and each.get("name") in names and each.get("kind") in _KINDS:
-            name = str(each["name"])
-            masked, dropped = each.get("masked") is True, each.get("dropped") is True
-            told = {"kind": each["kind"], "masked": masked, "dropped": dropped}
-            declared = each.get("role_is_a_guess") is False and each.get("role") in get_args(Role)
-            told["role"] = each["role"] if declared else ""
-            found[name] = {**told, "pseudonym": name in pseudonyms}
+    for each in _each(content.get("columns")):
+        name, kind, role = each.get("name"), each.get("kind"), each.get("role")
+        if name not in names or kind not in _KINDS:
+            continue
+        declared = each.get("role_is_a_guess") is False and role in get_args(Role)
+        found[str(name)] = _Told(
+            kind=str(kind),
+            masked=each.get("masked") is True,
+            dropped=each.get("dropped") is True,
+            pseudonym=name in pseudonyms,
+            role=str(role) if declared else "",
+        )
     return found
+
+
+def _each(given: Any) -> list[Mapping[str, Any]]:
+    """The entries of a list in a manifest, which may be damaged."""
+    return [each for each in given if isinstance(each, Mapping)] if isinstance(given, list) else []

@@ -130,12 +130,8 @@ def _plain(look: Look) -> dict[str, Any]:
     made = look.decision
     decision = {"kind": made.kind, "role": made.role, "action": made.action, "reason": made.reason}
     ordered = {"levels": list(made.levels), "missing": list(made.missing)}
-    return {
-        **asdict(look),
-        "levels": list(look.levels),
-        "looks_like_identifier": look.looks_like_identifier,
-        "decision": {**decision, **ordered},
-    }
+    plain = {**asdict(look), "looks_like_identifier": look.looks_like_identifier}
+    return {**plain, "levels": list(look.levels), "decision": {**decision, **ordered}}
 
 
 def _look(table: Table, name: str, decision: Decision, *, masked: bool) -> Look:

@@ -127,12 +127,10 @@ class Masker(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
         """The plan, with all columns of an array, whose numbers are numbers."""
         plan = self._plan()
         if not hasattr(self, "feature_names_in_"):
-            numbers = table.usable()
-            steps = (
-                replace(step, columns=numbers) if masking.masks(step) and step.columns is None else step
-                for step in plan.steps
-            )
-            return Plan(tuple(steps))
+            every = table.usable()
+            open_ = [masking.masks(step) and step.columns is None for step in plan.steps]
+            steps = zip(plan.steps, open_, strict=True)
+            return Plan(tuple(replace(step, columns=every) if each else step for step, each in steps))
         return plan
 
     def _plan(self) -> Plan:

@@ -82,8 +82,8 @@ def defended(
     gone = [name for name in identifiers if name not in {*cared, *named, *release_identifiers}]
     if gone and pipeline:
         raise ParameterError(
-            f"column {listing(gone)}: {decisions[gone[0]].reason[0].lower()}{decisions[gone[0]].reason[1:]}; a pipeline "
-            "keeps every column, so leave it out before, or name it in release_identifiers="
+            f"column {listing(gone)}: an identifier ({_lower(decisions[gone[0]].reason)}), and a pipeline keeps every "
+            "column; leave it out before, or name it in release_identifiers="
         )
     if len(gone) == len(table.names):
         raise TableError(f"every column is an identifier ({listing(gone)}), so that nothing is left to release")
@@ -109,12 +109,16 @@ def _moves(step: Step) -> bool:
 
 def _refuse_named(table: Table, names: Sequence[str]) -> None:
     if names:
-        reason = (table.schema.decisions or {})[names[0]].reason
+        reason = _lower((table.schema.decisions or {})[names[0]].reason)
         raise ParameterError(
-            f"column {names[0]} is an identifier ({reason[0].lower()}{reason[1:]}) and is named to be released: leave it "
-            f"out, replace it by pseudonyms (pseudonymise), say that it is none (--role {names[0]}=confidential), or "
-            f"release it with --release-identifier {names[0]}"
+            f"column {names[0]} is an identifier ({reason}) and is named to be released: leave it out, replace it by "
+            f"pseudonyms (pseudonymise), say that it is none (--role {names[0]}=confidential), or release it with "
+            f"--release-identifier {names[0]}"
         )
+
+
+def _lower(reason: str) -> str:
+    return reason[:1].lower() + reason[1:]
 
 
 def _meant_for(step: Step, table: Table) -> Collection[str]:

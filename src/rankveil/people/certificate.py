@@ -132,7 +132,7 @@ def certify(
     if diversity not in CRITERIA:
         raise ParameterError(f"diversity must be {' or '.join(CRITERIA)}, not {diversity!r}")
     masked, manifest = of_release(masked, None, matching, [])
-    declared = {name: matching.pop(name) for name in ("schema", "decimal") if name in matching}
+    declared: dict[str, Any] = {name: matching.pop(name) for name in ("schema", "decimal") if name in matching}
     original = decided_original(original, declared, columns=matching.get("columns"), manifest=manifest)
     both = pair_tables(original, released_table(masked, **declared), **matching)
     notes = list(both.notes)

@@ -263,7 +263,7 @@ def attack(
     manifests = _one_each(manifest, len(releases))
     if several(masked):
         releases, manifests, matching = of_releases(releases, manifests, matching, said)
-    declared = {name: matching.pop(name) for name in ("schema",) if name in matching}
+    declared: dict[str, Any] = {name: matching.pop(name) for name in ("schema",) if name in matching}
     original = decided_original(original, declared, columns=matching.get("columns"), manifest=list(manifests))
     releases = [released_table(loaded(each, **{"schema": None, **declared}), **declared) for each in releases]
     made = _in_memory(

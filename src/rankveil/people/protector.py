@@ -465,8 +465,8 @@ def _warnings(table: Table, passed: Sequence[str], plan: Plan, applied: masking.
         told.append(f"passed through unmasked: {listing(others, most=10)}")
     if open_:
         told.append(
-            f"warning: no step masks {listing(open_, most=10)}, which others may know or should not learn: add a method "
-            "that takes them (--then pram exchanges categories, recode makes them coarser), or drop them"
+            f"warning: no step masks {listing(open_, most=10)}, which others may know or should not learn: add a "
+            "method that takes them (--then pram exchanges categories, recode makes them coarser), or drop them"
         )
     told += [
         f"warning: column {name} is hardly masked: rounding to its grid, multiples of {grid.step:.6g}, put "
