@@ -27,7 +27,7 @@ from rankveil.pairs import Pair
 from rankveil.partitions.places import is_address
 from rankveil.ranks import rank_changes
 from rankveil.schema import Schema, listed
-from rankveil.table import Table
+from rankveil.table import Table, label_counts
 
 if TYPE_CHECKING:
     from rankveil.cluster.engine import Engine
@@ -348,8 +348,9 @@ def audit(
     declared: dict[str, Any] = {name: matching.pop(name) for name in ("schema", "decimal") if name in matching}
     read = partial(_released, declared)
     told = manifests if several(masked) else manifest
-    original = decided_original(original, declared, columns=matching.get("columns"), manifest=told)
     masked = [read(each) for each in masked] if several(masked) else read(masked)
+    released = masked if several(masked) else [masked]
+    original = decided_original(original, declared, columns=matching.get("columns"), manifest=told, released=released)
     asked: dict[str, Any] = {"settings": settings, "target": target, "nearest": pair == "nearest"}
     if not several(masked):
         both = pair_tables(original, masked, **matching)
@@ -464,16 +465,38 @@ def of_releases(
 
 
 def decided_original(
-    original: Any, declared: Mapping[str, Any], *, columns: Sequence[str] | None, manifest: Any = None
+    original: Any,
+    declared: Mapping[str, Any],
+    *,
+    columns: Sequence[str] | None,
+    manifest: Any = None,
+    released: Sequence[Table] = (),
 ) -> Table:
     """The original with the decisions on its columns: what others may know or should not learn is measured.
 
-    Where columns are chosen those are measured, as they look or as the manifest says that they were masked.
+    Where columns are chosen those are measured, as they look or as the manifest says that they were masked. Numbers
+    that the decision takes as categories, and that `released` tables have as other numbers, were masked as numbers.
     """
     table = Table.of(loaded(original, **{"schema": None, **declared}), **declared)
     if table.schema.declared is not None:  # decided already
         return table
-    return decided_table(table, named=listed(columns or ()), concluded=columns is None, manifest=manifest)
+    if columns is not None:
+        return decided_table(table, named=listed(columns), concluded=False, manifest=manifest)
+    made = decided_table(table, manifest=manifest)
+    numbers = {name for name in table.names if any(_has_other_numbers(table, made, each, name) for each in released)}
+    return decided_table(made, manifest=manifest, numbers=numbers) if numbers else made
+
+
+def _has_other_numbers(table: Table, decided: Table, released: Table, name: str) -> bool:
+    """Whether a release has numbers in a column that are none of the original's categories."""
+    before, after = decided.cells(name).kind, table.cells(name).kind
+    if name not in released.names or before != "nominal" or after != "numeric":
+        return False
+    cells = released.cells(name)
+    if cells.kind != "numeric" or cells.temporal is not None:
+        return False
+    known = set(decided.categories(name).labels)
+    return any(label not in known for label in label_counts(cells)[0])
 
 
 def schema_in_parts(original: Any, how: Mapping[str, Any], *, manifest: Any = None) -> Schema | None:

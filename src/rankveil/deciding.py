@@ -28,13 +28,14 @@ def decided_table(
     manifest: Any = None,
     released: Collection[str] = (),
     alone: bool = False,
+    numbers: Collection[str] = (),
 ) -> Table:
     """The table with the decisions on all columns, and with the kinds and roles that follow from them.
 
     `named` are columns that a person chose: they are read as they look. With `concluded=False` a person chose all that
     matter, so that nothing is added but the decisions, the role of identifiers, and what a manifest tells of masked
     columns. `released` identifiers pass through. `alone`: records belong to no groups and have no weights unless a
-    person said so.
+    person said so. `numbers` are columns whose numbers are numbers whatever they look like.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"hid": [1, 1, 2, 2], "sex": [1, 2, 2, 1], "income": [10.5, 20.0, 31.5, 7.25]})
@@ -53,7 +54,7 @@ def decided_table(
         elif name not in named and each.role == "identifier":
             made.roles[name] = "other" if name in released else "identifier"
         elif concluded and name not in named:
-            made.as_decided(each, column)
+            made.as_decided(each, column, kind=name not in numbers)
             if alone:
                 made.in_parts(each)
     schema = Schema(
@@ -86,7 +87,7 @@ class _Concluded:
         self.roles: dict[str, str] = {}
         self.missing: list[str] = []
 
-    def as_decided(self, made: Decision, told: _Told | None) -> None:
+    def as_decided(self, made: Decision, told: _Told | None, *, kind: bool = True) -> None:
         """A column as the decision says; one that is not in the release cannot be measured."""
         role = str(made.role)
         if told is not None:
@@ -101,6 +102,7 @@ class _Concluded:
         self.roles[made.name] = role
         if role in NAMING_ROLES:
             self.missing += made.missing
+        if role in NAMING_ROLES and kind:
             self._kind(made, {"ordered": "ordinal", "unordered": "nominal"}.get(made.kind))
 
     def as_masked(self, made: Decision, told: _Told) -> None:

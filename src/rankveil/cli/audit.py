@@ -67,7 +67,14 @@ def audit(
     Exit code 1 when a gate (--fail-if) fails.
     """
     import rankveil as rv
-    from rankveil.cli.tables import check_outputs, manifest_beside, note_other_table, open_pair, open_versions
+    from rankveil.cli.tables import (
+        as_masked,
+        check_outputs,
+        manifest_beside,
+        note_other_table,
+        open_pair,
+        open_versions,
+    )
 
     if public and report is None:
         raise ParameterError("--public is about the page of --report: give both")
@@ -103,6 +110,7 @@ def audit(
                 if several
                 else open_pair(original, masked[0], reading, matching)
             )
+            both = as_masked(both, masked, reading)
             what = "measure" if asked["measures"] else "measure all"
             check_job(what, *both.tables, columns=reading.chosen, remedy=f"fewer --measures, or {SMALLER}")
             if not several and (asked["measures"] is None or "people_found" in asked["measures"]):

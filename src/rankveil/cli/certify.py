@@ -53,7 +53,7 @@ def certify(
     Exit code 1 when it is not met, or when every d is 0; without --d, tells the largest that holds.
     """
     import rankveil as rv
-    from rankveil.cli.tables import note_other_table, open_pair
+    from rankveil.cli.tables import as_masked, note_other_table, open_pair
     from rankveil.people.diversity import CRITERIA
 
     if diversity not in CRITERIA:
@@ -62,7 +62,7 @@ def certify(
         raise ParameterError(f"f must be {' or '.join(_CHOICES)}, not {f!r}")
     wanted: dict[str, Any] = {"d": words.numbers(d, option="--d"), "v": words.numbers(v, option="--v")}
     with watching("certifying", quiet=as_json):
-        both = open_pair(original, masked, reading, matching)
+        both = as_masked(open_pair(original, masked, reading, matching), [masked], reading)
         note_other_table(masked, both.tables[1], both.notes)
         check_job("certify", *both.tables, columns=reading.chosen, remedy="fewer --columns")
         made = rv.certify(both.original, both.masked, diversity=diversity, f=f, **wanted, **both.matching)  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ import os
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rankveil.cli import addresses, words
@@ -162,6 +162,23 @@ def open_versions(original: str, masked: Sequence[str], reading: Reading, matchi
     how: dict[str, Any] = {"columns": reading.chosen, "key": matching.key, "seed": matching.seed}
     how["secret"], how["mapping"] = (list(each) for each in zip(*found, strict=True))
     return Pairing(first.table, [each.table for each in others], how, notes)
+
+
+def as_masked(both: Pairing, masked: Sequence[str], reading: Reading) -> Pairing:
+    """The tables with the original's columns read as the manifests beside the releases say that they were masked."""
+    from rankveil import files
+    from rankveil.auditing import decided_original
+    from rankveil.beside import parsed_from
+    from rankveil.files import registry
+    from rankveil.manifest import Manifest
+
+    found = []
+    for path in masked:
+        beside = f"{files.companion(registry.sheet_of(path)[0])}.manifest.json"
+        with suppress(FileError):  # which is said where the manifest is needed
+            found += [parsed_from(beside, "manifest", Manifest.from_json)] if os.path.isfile(beside) else []
+    how: dict[str, Any] = {"columns": reading.chosen, "manifest": found, "released": both.tables[1:]}
+    return replace(both, original=decided_original(both.original, {}, **how))
 
 
 def manifest_of(given: str | None, masked: str, table: Any, notes: list[str]) -> Any:

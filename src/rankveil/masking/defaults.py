@@ -17,8 +17,8 @@ from rankveil.plans import Plan, Step
 from rankveil.schema import NAMING_ROLES, require_columns
 from rankveil.table import Table
 
-EXCHANGED = 0.7
-"""The share of the categories that are drawn anew where a default step exchanges them."""
+_TOLD = 0.25
+"""How much all exchanged columns together may tell: the squares of the shares that stay, added up."""
 _MOST = 1000
 """Categories at most that a default step exchanges; a column with more needs a coarser grouping."""
 
@@ -54,7 +54,8 @@ def defended(
     open_ = [step for step in masking if step.columns is None]
     made = decided_table(
         table,
-        named={*named, *numbers},
+        named=named,
+        numbers=numbers,
         concluded=bool(open_) or not masking,
         released=release_identifiers,
         alone=in_parts,
@@ -145,11 +146,16 @@ def _left(plan: Plan, table: Table, cared: Collection[str]) -> tuple[list[str], 
 
 
 def _exchange(table: Table, names: Sequence[str]) -> Step:
-    """PRAM by which a share of the cells is drawn anew from all categories, so that expected shares stay."""
+    """PRAM by which a share of the cells is drawn anew, the more the more columns tell of a record.
+
+    Invariant PRAM exchanges twice, so of k columns each keeps a share (1 - s)^2 beyond chance, and what an intruder
+    learns grows with the sum of its squares: k (1 - s)^4 is the same for all k. The p of c categories is s (c - 1) / c.
+    """
+    share = 1 - (_TOLD / len(names)) ** 0.25
     own = {}
     for name in names:
         many = len(table.categories(name))
-        own[name] = {"p": round(EXCHANGED * (many - 1) / max(many, 1), 4)}
+        own[name] = {"p": round(share * (many - 1) / max(many, 1), 3)}
     return Step("pram", {"invariant": True}, own, names)
 
 

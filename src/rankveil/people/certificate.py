@@ -133,8 +133,9 @@ def certify(
         raise ParameterError(f"diversity must be {' or '.join(CRITERIA)}, not {diversity!r}")
     masked, manifest = of_release(masked, None, matching, [])
     declared: dict[str, Any] = {name: matching.pop(name) for name in ("schema", "decimal") if name in matching}
-    original = decided_original(original, declared, columns=matching.get("columns"), manifest=manifest)
-    both = pair_tables(original, released_table(masked, **declared), **matching)
+    masked = released_table(masked, **declared)
+    how = {"columns": matching.get("columns"), "manifest": manifest, "released": [masked]}
+    both = pair_tables(decided_original(original, declared, **how), masked, **matching)
     notes = list(both.notes)
     f = f or ("mapping" if both.mapping != "none" else "minimax")
     if f == "mapping" and both.mapping == "none":

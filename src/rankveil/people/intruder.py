@@ -264,8 +264,9 @@ def attack(
     if several(masked):
         releases, manifests, matching = of_releases(releases, manifests, matching, said)
     declared: dict[str, Any] = {name: matching.pop(name) for name in ("schema",) if name in matching}
-    original = decided_original(original, declared, columns=matching.get("columns"), manifest=list(manifests))
     releases = [released_table(loaded(each, **{"schema": None, **declared}), **declared) for each in releases]
+    how = {"columns": matching.get("columns"), "manifest": list(manifests), "released": releases}
+    original = decided_original(original, declared, **how)
     made = _in_memory(
         original,
         releases,

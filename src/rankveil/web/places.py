@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rankveil.auditing import decided_original
 from rankveil.catalogue import get_measure, get_method
 from rankveil.comparison.contestant import Asked, Contestant, job_of, place_of
 from rankveil.comparison.result import Comparison, Place
@@ -74,6 +75,7 @@ class Filling:
         columns: Sequence[str] | None,
     ) -> Filling:
         """The same as the comparison is asked for."""
+        table = decided_original(table, {}, columns=columns)
         study = Study(table, table.usable(columns), seed=Seed.of(0))
         contestants = tuple(
             Contestant.of(name, study, fixed=parameters.get(name, {}), replicates=replicates, columns=columns)

@@ -12,6 +12,7 @@ import numpy as np
 
 import rankveil as rv
 from rankveil import dates
+from rankveil.deciding import decided_table
 from rankveil.errors import NotApplicableError, PairError
 from rankveil.moments import mean
 from rankveil.report.audits import Marginal
@@ -64,7 +65,7 @@ class Preview:
 
 def preview(table: Table, plan: rv.Plan) -> Preview:
     """Try a plan; the draws are those of a seed for trials, never those of a release."""
-    sample = _sample(table)
+    sample = _sample(decided_table(table))
     levels: dict[str, list[float | None]] = {}
     release = None
     for count in range(1, len(plan.steps) + 1):

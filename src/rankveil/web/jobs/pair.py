@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import rankveil as rv
+from rankveil.auditing import decided_original
 from rankveil.errors import FileError, listing
 from rankveil.table import Table
 from rankveil.web import repeat
@@ -44,16 +45,19 @@ class _Release:
 
 def pair_of(job: Job) -> Pair:
     """Original and release as a run asks for them."""
-    first = job.original()
-    release = _of_workspace(job) if job.run.release is not None else _made_elsewhere(job, first.table)
+    opened = job.original()
+    release = _of_workspace(job) if job.run.release is not None else _made_elsewhere(job, opened.table)
     columns = tuple(job.run.settings.get("columns") or ()) or None
-    notes = [*first.notes, *release.opened.notes, *release.notes]
+    first = decided_original(
+        opened.table, {}, columns=columns, manifest=release.manifest, released=[release.opened.table]
+    )
+    notes = [*opened.notes, *release.opened.notes, *release.notes]
     if columns is None and job.run.release is not None and job.run.kind != "attack":  # an intruder uses what there is
-        columns = _not_dropped(first.table, release.opened.table, notes)
+        columns = _not_dropped(first, release.opened.table, notes)
     told = [*release.told, "--columns", ",".join(columns)] if columns else release.told
     source, flags = job.source(job.run.source), repeat.flags_of_whole(Declared.of(job.run.declared))
     return Pair(
-        first.table,
+        first,
         release.opened.table,
         {"columns": columns, **release.matching},
         notes,
@@ -82,7 +86,7 @@ def _of_workspace(job: Job) -> _Release:
 
 def _not_dropped(original: Table, masked: Table, notes: list[str]) -> tuple[str, ...] | None:
     """The columns to compare where the plan dropped some of those that would be; None for all."""
-    names = original.usable()
+    names = original.usable()  # as it was decided
     dropped = [name for name in names if name not in masked.names]
     if not dropped:
         return None
