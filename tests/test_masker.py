@@ -40,7 +40,7 @@ def expected(masker: Any) -> dict[str, str]:
         failing["check_methods_sample_order_invariance"] = ORDER
     if method.random and masker.seed is None:
         failing |= dict.fromkeys(("check_estimators_pickle", "check_fit_idempotent"), AFRESH)
-    if set(masker.get_params()) - {"method", "columns", "seed"}:
+    if set(masker.get_params()) - {"method", "columns", "release_identifiers", "seed"}:
         failing["check_no_attributes_set_in_init"] = OPEN
     return failing
 
@@ -56,6 +56,10 @@ def expected(masker: Any) -> dict[str, str]:
 )
 def test_the_checks_of_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)
+
+
+AS_ARRAYS = {f"x{j}": "confidential" for j in range(3)}
+"""What is known of the columns of an array."""
 
 
 def given_to(method: catalogue.Method) -> dict[str, Any]:
@@ -91,7 +95,8 @@ def test_every_other_method_works_in_a_pipeline(method: catalogue.Method) -> Non
     assert isinstance(made, np.ndarray)
     assert made.shape == X.shape
     frame = pa.table({f"x{j}": X[:, j] for j in range(3)})
-    masked = rv.mask(frame, method.id, seed=5, shuffled=False, **given).data
+    numbers = rv.Schema(kinds=dict.fromkeys(frame.column_names, "numeric"), roles=AS_ARRAYS)
+    masked = rv.mask(frame, method.id, seed=5, shuffled=False, schema=numbers, **given).data
     assert np.array_equal(made, np.column_stack([masked[name].to_numpy() for name in masked.column_names]))
     assert np.array_equal(clone(masker).fit(X).transform(X), made)
     assert np.array_equal(pickle.loads(pickle.dumps(masker)).transform(X), made)
@@ -100,13 +105,14 @@ def test_every_other_method_works_in_a_pipeline(method: catalogue.Method) -> Non
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_a_table_comes_out_as_the_kind_it_went_in(library: Any) -> None:
     frame = library({"A": X[:, 0], "T": list("abcdef") * 10, "N": np.arange(60)})
-    masker = rv.Masker("rank_swap", seed=1)
+    chosen: dict[str, Any] = {"columns": ["A", "N"], "release_identifiers": ["N"], "seed": 1}
+    masker = rv.Masker("rank_swap", **chosen)
     made = masker.fit_transform(frame)
     assert type(made) is type(frame)
     assert list(masker.get_feature_names_out()) == ["A", "T", "N"]
     assert np.array_equal(np.asarray(made["T"]), np.asarray(frame["T"]))
     assert np.asarray(made["N"]).dtype.kind == "i"
-    assert np.array_equal(np.asarray(made["A"]), np.asarray(rv.mask(frame, "rank_swap", seed=1).data["A"]))
+    assert np.array_equal(np.asarray(made["A"]), np.asarray(rv.mask(frame, "rank_swap", **chosen).data["A"]))
 
 
 def test_arrays_have_the_names_of_scikit_learn_and_keep_their_type() -> None:
@@ -203,3 +209,15 @@ def run(code: str) -> str:
 
 def test_scikit_learn_is_loaded_only_for_it() -> None:
     assert run("import sys, rankveil as rv; rv.mask, rv.Plan; print('sklearn' in sys.modules)") == "False\n"
+
+
+def test_a_table_is_masked_as_it_was_decided_where_it_was_fitted() -> None:
+    rng = np.random.default_rng(3)
+    people = pd.DataFrame({"SEX": rng.integers(1, 3, 80), "INCOME": rng.normal(5e4, 9e3, 80).round(2)})
+    masker = rv.Masker("additive_noise", seed=1).fit(people)
+    made = masker.transform(people.iloc[:9])
+    assert set(made["SEX"]) <= {1, 2}  # a category is none between two
+    assert not np.array_equal(made["INCOME"], people["INCOME"].iloc[:9])
+    people["PERSON_ID"] = rng.permutation(80)
+    with pytest.raises(rv.ParameterError, match="column PERSON_ID: an identifier"):
+        rv.Masker("additive_noise").fit(people)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 import numpy as np
+import pyarrow as pa
 
 from rankveil.decisions import decide, one_of_each
 from rankveil.errors import TableError
@@ -96,7 +97,7 @@ class _Concluded:
                 role = "other"
             if role == "group" and not told.role and not told.pseudonym:
                 role = "other"  # nobody masked by these groups
-        unreadable = made.undecided or made.kind == "text"
+        unreadable = made.undecided or made.kind == "text" or not self._readable(made.name)
         if (role == "weight" and not self._counts(made.name)) or (role in NAMING_ROLES and unreadable):
             role = "other"
         self.roles[made.name] = role
@@ -135,6 +136,12 @@ class _Concluded:
             self.levels[name] = made.levels
         elif kind == "ordinal" and cells.kind != "ordinal" and (cells.kind == "numeric" or not cells.is_text):
             self.kinds[name] = "ordinal"
+
+    def _readable(self, name: str) -> bool:
+        """Whether the cells of a column can be taken as numbers or labels."""
+        cells = self.base.cells(name)
+        kind = cells.cells.type
+        return not cells.doubtful and not pa.types.is_nested(kind) and not isinstance(kind, pa.BaseExtensionType)
 
     def _counts(self, name: str) -> bool:
         """Whether all cells of a column can be weights."""

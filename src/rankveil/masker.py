@@ -13,7 +13,7 @@ from rankveil import masking
 from rankveil.errors import ParameterError
 from rankveil.people.protector import mask
 from rankveil.plans import Plan, Step
-from rankveil.schema import listed
+from rankveil.schema import Schema, listed
 from rankveil.table import Table
 
 _OWN = ("columns", "method", "release_identifiers", "seed")
@@ -22,11 +22,12 @@ _OWN = ("columns", "method", "release_identifiers", "seed")
 class Masker(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A masking method, or a plan, as a scikit-learn transformer.
 
-    `fit` learns nothing: it checks the parameters and that there are columns to mask, and remembers their names.
+    `fit` checks the parameters and decides what the columns are, as `rankveil.inspect` shows; it learns no value.
     `transform` masks the table it is given, by itself: the noise or the groups of a test set come from the test set.
-    Pandas, polars and pyarrow tables and numpy arrays (columns x0, x1, ...) come out as the kind they went in; columns
-    that the method cannot take pass through as they are. Missing cells stay missing. What leaves records or columns out
-    is refused.
+    Pandas, polars and pyarrow tables and numpy arrays (columns x0, x1, ..., all numbers and masked) come out as the
+    kind they went in. Without `columns` weights are kept, group ids become pseudonyms, and categories that the method
+    does not take are exchanged by PRAM, as by `rv.mask`. Missing cells stay missing. What leaves records or columns out
+    is refused, and so is an identifier that `release_identifiers` does not name.
 
     Without a `seed` every `transform` draws afresh. With one, the same table is masked in the same way again, and any
     other table with draws of its own. `rv.mask` gives the manifest and the notes as well.
@@ -36,7 +37,7 @@ class Masker(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
     >>> masker.fit_transform(np.array([[1.0], [2.0], [3.0], [4.0]])).ravel().tolist()
     [2.0, 3.0, 1.0, 4.0]
     >>> masker.set_params(p=0).get_params()
-    {'columns': None, 'method': 'rank_swap', 'p': 0, 'seed': 1}
+    {'columns': None, 'method': 'rank_swap', 'p': 0, 'release_identifiers': None, 'seed': 1}
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class Masker(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
         method: Any = "copula_swap",
         *,
         columns: Any = None,
-        release_identifiers: Any = (),
+        release_identifiers: Any = None,
         seed: Any = None,
         **parameters: Any,
     ) -> None:
@@ -76,7 +77,7 @@ class Masker(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
         return self
 
     def fit(self, X: Any, y: Any = None) -> Masker:
-        """Check the parameters and the columns; nothing is learnt from the values."""
+        """Check the parameters, and decide what the columns are."""
         from sklearn.utils.validation import validate_data
 
         plan = self._plan()
@@ -92,10 +93,11 @@ class Masker(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
             validate_data(self, X, skip_check_array=True)
         else:
             X = validate_data(self, X, ensure_all_finite="allow-nan")
-        table = Table(X if _is_frame(X) else _named(X))
-        if not _is_frame(X) or self.columns is not None:
+        table = Table(X) if _is_frame(X) else _named(X)
+        if self.columns is not None:
             table.usable(self.columns)
-        decided = self._decided(table)
+        let = listed(self.release_identifiers or ())
+        decided = masking.defended(plan, table, release_identifiers=let, pipeline=True)
         self.decisions_ = decided.table.schema.decisions
         return self
 
@@ -108,30 +110,14 @@ class Masker(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
             validate_data(self, X, reset=False, skip_check_array=True)
             return self._masked(Table(X))
         array = validate_data(self, X, reset=False, ensure_all_finite="allow-nan")
-        masked = self._masked(Table(_named(array)))
+        masked = self._masked(_named(array))
         return np.column_stack([column.to_numpy() for column in masked.columns])
 
     def _masked(self, table: Table) -> Any:
         """A table masked as the one of `fit` was decided on."""
         known = replace(table.schema, decisions=self.decisions_)
-        how: dict[str, Any] = {"seed": self.seed, "shuffled": False, "release_identifiers": self.release_identifiers}
-        return mask(table.with_schema(known), self._plan_of(table), **how).data
-
-    def _decided(self, table: Table) -> masking.Defended:
-        """What is done with every column; a table keeps all of them."""
-        return masking.defended(
-            self._plan_of(table), table, release_identifiers=listed(self.release_identifiers), pipeline=True
-        )
-
-    def _plan_of(self, table: Table) -> Plan:
-        """The plan, with all columns of an array, whose numbers are numbers."""
-        plan = self._plan()
-        if not hasattr(self, "feature_names_in_"):
-            every = table.usable()
-            open_ = [masking.masks(step) and step.columns is None for step in plan.steps]
-            steps = zip(plan.steps, open_, strict=True)
-            return Plan(tuple(replace(step, columns=every) if each else step for step, each in steps))
-        return plan
+        how: dict[str, Any] = {"seed": self.seed, "shuffled": False, "release_identifiers": self.release_identifiers or ()}
+        return mask(table.with_schema(known), self._plan(), **how).data
 
     def _plan(self) -> Plan:
         return Plan.of(self.method, columns=self.columns, **self._parameters)
@@ -167,8 +153,10 @@ def _is_frame(data: Any) -> bool:
     return bool(nw.dependencies.is_into_dataframe(data)) and not isinstance(data, np.ndarray)
 
 
-def _named(array: NDArray[Any]) -> Any:
-    """An array as a table with scikit-learn's own names of columns."""
+def _named(array: NDArray[Any]) -> Table:
+    """An array as a table with scikit-learn's own names of columns, which tell nothing: all its numbers are masked."""
     import pyarrow as pa
 
-    return pa.table({f"x{j}": np.ascontiguousarray(array[:, j]) for j in range(array.shape[1])})
+    columns = {f"x{j}": np.ascontiguousarray(array[:, j]) for j in range(array.shape[1])}
+    schema = Schema(kinds=dict.fromkeys(columns, "numeric"), roles=dict.fromkeys(columns, "confidential"))
+    return Table(pa.table(columns), schema=schema)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rankveil.roles import named_like_identifier
+from rankveil.deciding import decided_table
 
 import rankveil as rv
 
@@ -198,39 +198,46 @@ def test_columns_that_cannot_be_used() -> None:
         rv.Table(pa.table({"x": pa.array([None, None], pa.float64())})).usable(["x"])
 
 
-def test_a_given_role_keeps_a_column_out_and_a_guessed_one_does_not() -> None:
+def test_a_role_keeps_a_column_out_whether_it_was_given_or_concluded() -> None:
     frame = pa.table({"person_id": [1, 2, 3], "weight": [1.0, 2.0, 3.0], "x": [3, 2, 1]})
-    guessed = rv.Table(frame)
-    assert {name: column.role for name, column in guessed.columns.items()} == {
-        "person_id": "identifier",
-        "weight": "weight",
-        "x": "confidential",
-    }
-    assert guessed.usable() == ("person_id", "weight", "x")
+    assert rv.Table(frame).usable() == ("person_id", "weight", "x")  # nobody has asked what they are
+    concluded = decided_table(rv.Table(frame))
+    assert concluded.schema.roles == {"person_id": "identifier", "weight": "weight", "x": "confidential"}
+    assert concluded.usable() == ("x",)
+    assert not any(column.role_given for column in concluded.columns.values())
     given_roles = rv.Table(frame, schema=rv.Schema(roles={"person_id": "identifier", "weight": "weight"}))
     assert given_roles.usable() == ("x",)
+    otherwise = decided_table(rv.Table(frame, schema=rv.Schema(roles={"weight": "confidential"})))
+    assert otherwise.usable() == ("weight", "x")
+    assert otherwise.columns["weight"].role_given
 
 
 @pytest.mark.parametrize("name", ["id", "ID", "customer_id", "userId", "SURNAME", "e-mail", "email", "phone"])
 def test_names_of_identifiers(name: str) -> None:
-    assert named_like_identifier(name)
+    made = decided_table(rv.Table(pa.table({name: ["ann", "bob", "eve"], "x": [1.0, 2.5, 3.0]})))
+    assert made.columns[name].role == "identifier"
 
 
 @pytest.mark.parametrize("name", ["income", "paid", "idle", "width", "kids", "period"])
 def test_names_of_others(name: str) -> None:
-    assert not named_like_identifier(name)
+    made = decided_table(rv.Table(pa.table({name: [12.5, 3.25, 7.0], "x": [1.0, 2.5, 3.0]})))
+    assert made.columns[name].role in ("quasi-identifier", "confidential")
 
 
-def test_unmasked_identifiers_are_warned_about() -> None:
-    release = rv.mask(pa.table({"who": ["ann", "bob", "eve"], "x": [1.0, 2.0, 3.0]}), "permute", seed=1)
-    assert any(note.startswith("warning: column who looks like an identifier") for note in release.notes)
-    assert release.passed_through == ("who",)
+def test_identifiers_are_left_out_unless_one_is_let_through() -> None:
+    frame = pa.table({"who": ["ann", "bob", "eve"], "x": [1.0, 2.0, 3.0]})
+    release = rv.mask(frame, "permute", seed=1)
+    assert release.data.column_names == ["x"]
+    assert any(note.startswith("left out as identifiers: who") for note in release.notes)
+    let = rv.mask(frame, "permute", seed=1, release_identifiers=["who"])
+    assert let.passed_through == ("who",)
+    assert let.manifest["released_identifiers"] == ["who"]
 
 
 @pytest.mark.parametrize("cells", [["", "", ""], ["", "only one", ""]])
 def test_a_column_without_two_different_texts_identifies_nobody(cells: list[str]) -> None:
     release = rv.mask(pa.table({"remark": cells, "a": [1.0, 2.0, 3.0]}), "permute")
-    assert not any("looks like an identifier" in note for note in release.notes)
+    assert release.data.column_names == ["remark", "a"]
 
 
 def test_a_point_is_no_decimal_mark_where_that_is_a_comma() -> None:

@@ -47,6 +47,8 @@ def defended(
     In a `pipeline` a table keeps its columns, so that an identifier is refused. Of a table `in_parts`, for which the
     given one stands, nothing is masked by groups, and no record counts by a weight, unless a person said so.
     """
+    if len(table) == 0:
+        raise TableError("the table has no records")
     require_columns(release_identifiers, table.names, where="release_identifiers:")
     masking = [step for step in plan.steps if masks(step)]
     named = {name for step in masking for name in step.columns or ()}
