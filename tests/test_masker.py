@@ -161,7 +161,8 @@ def test_a_plan_of_several_steps() -> None:
 
 def test_parameters_are_set_and_searched() -> None:
     masker = rv.Masker("additive_noise", alpha=0.1, seed=1)
-    assert masker.get_params() == {"alpha": 0.1, "columns": None, "method": "additive_noise", "seed": 1}
+    own = {"columns": None, "method": "additive_noise", "release_identifiers": None, "seed": 1}
+    assert masker.get_params() == {"alpha": 0.1, **own}
     assert masker.set_params(alpha=0.3) is masker
     assert masker.alpha == 0.3
     assert repr(masker) == "Masker(alpha=0.3, method='additive_noise', seed=1)"

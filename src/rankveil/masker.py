@@ -116,7 +116,11 @@ class Masker(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
     def _masked(self, table: Table) -> Any:
         """A table masked as the one of `fit` was decided on."""
         known = replace(table.schema, decisions=self.decisions_)
-        how: dict[str, Any] = {"seed": self.seed, "shuffled": False, "release_identifiers": self.release_identifiers or ()}
+        how: dict[str, Any] = {
+            "seed": self.seed,
+            "shuffled": False,
+            "release_identifiers": self.release_identifiers or (),
+        }
         return mask(table.with_schema(known), self._plan(), **how).data
 
     def _plan(self) -> Plan:

@@ -66,7 +66,7 @@ def grids(release: rv.Release) -> dict[str, float]:
 @pytest.mark.parametrize("name", COMPUTING)
 def test_released_numbers_are_multiples_of_the_grid_that_the_manifest_tells(name: str) -> None:
     original = table()
-    release = rv.mask(original, name, seed=5, **GIVEN.get(name, {}))
+    release = rv.mask(original, name, columns=[*original], seed=5, **GIVEN.get(name, {}))
     told = grids(release)
     assert {"WHOLE", "CENTS", "REAL", "HUGE", "TINY", "TIED", "GAPS"} <= set(told)
     for column, step in told.items():
@@ -77,7 +77,7 @@ def test_released_numbers_are_multiples_of_the_grid_that_the_manifest_tells(name
 @pytest.mark.parametrize("name", FROM_DATA)
 def test_whole_numbers_stay_whole_decimals_are_kept_and_real_numbers_have_a_power_of_two(name: str) -> None:
     original = table()
-    release = rv.mask(original, name, seed=5)
+    release = rv.mask(original, name, columns=[*original], seed=5)
     told, data = grids(release), release.data
     assert (told["WHOLE"], told["CENTS"], told["TIED"], told["GAPS"]) == (1.0, 0.01, 1.0, 0.1)
     assert data["WHOLE"].dtype == data["TIED"].dtype == np.int64
@@ -157,7 +157,7 @@ def test_differential_privacy_gets_a_grid_from_its_bounds_or_none() -> None:
         bounds: dict[str, Any] = {"epsilon": 1.0, "lower": 0.0, "upper": 1000.0}
         told = []
         for factor in (1.0, 0.37):
-            data = pd.DataFrame({"A": factor * np.arange(40.0), "B": np.arange(40.0)})
+            data = pd.DataFrame({"A": factor * (np.arange(40.0) + 0.5), "B": np.arange(40.0) + 0.5})
             told.append(grids(rv.mask(data, name, seed=1, fast=True, **bounds)))
         assert told[0] == told[1]
         assert math.frexp(told[0]["A"])[0] == 0.5
@@ -165,7 +165,7 @@ def test_differential_privacy_gets_a_grid_from_its_bounds_or_none() -> None:
 
 def test_noise_of_opendp_stays_as_it_is() -> None:
     pytest.importorskip("opendp")
-    data = pd.DataFrame({"A": np.arange(40.0)})
+    data = pd.DataFrame({"A": np.arange(40.0) + 0.5})
     release = rv.mask(data, "laplace_dp", epsilon=1.0, lower=0.0, upper=40.0)
     assert grids(release) == {}
     assert decimals_of(release.data["A"].to_numpy()) == 12
@@ -196,23 +196,24 @@ def test_dates_and_times_keep_their_own_unit() -> None:
 
 def test_columns_without_values_and_single_records() -> None:
     data = pa.table({"EMPTY": pa.array([None, None], pa.float64()), "A": [1.25, 7.5], "B": [None, 3.5]})
-    release = rv.mask(data, "additive_noise", alpha=2.0, seed=1)
+    release = rv.mask(data, "additive_noise", alpha=2.0, columns=["A", "B"], seed=1)
     assert grids(release) == {"A": 0.01, "B": 0.1}
     assert release.data["EMPTY"].to_pylist() == [None, None]
-    alone = rv.mask(pa.table({"A": [0.1 + 0.2]}), "additive_noise", alpha=2.0, seed=1)
+    alone = rv.mask(pa.table({"A": [0.1 + 0.2]}), "additive_noise", alpha=2.0, columns=["A"], seed=1)
     assert alone.data["A"].to_pylist() == [0.1 + 0.2]
 
 
 def test_a_column_that_rounding_puts_back_is_named() -> None:
     rng = np.random.default_rng(2)
     data = pd.DataFrame({"YES": rng.integers(0, 2, 200), "INCOME": rng.integers(0, 10**5, 200)})
-    release = rv.mask(data, "additive_noise", alpha=0.2, seed=1)
+    both = ["YES", "INCOME"]  # yes and no as numbers, since somebody asks for it
+    release = rv.mask(data, "additive_noise", alpha=0.2, columns=both, seed=1)
     said = [note for note in release.notes if "hardly masked" in note]
     assert len(said) == 1
     assert said[0].startswith("warning: column YES is hardly masked: rounding to its grid, multiples of 1, put 200 of ")
     assert "rank_swap" in said[0]
-    assert not [note for note in rv.mask(data, "additive_noise", alpha=3.0, seed=1).notes if "hardly" in note]
-    assert not [note for note in rv.mask(data, "rank_swap", seed=1).notes if "hardly" in note]
+    assert not [note for note in rv.mask(data, "additive_noise", alpha=3.0, columns=both, seed=1).notes if "hardly" in note]
+    assert not [note for note in rv.mask(data, "rank_swap", columns=both, seed=1).notes if "hardly" in note]
 
 
 def test_a_told_grid_is_used_and_no_other() -> None:

@@ -78,7 +78,8 @@ def test_a_manifest_says_what_was_done(table: pa.Table) -> None:
     assert manifest["schema"] == "rankveil/manifest/1"
     assert manifest["rankveil"] == rv.__version__
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", manifest["date"])
-    noise, clip, rounded = manifest["steps"]
+    noise, clip, rounded, exchange = manifest["steps"]
+    assert (exchange["method"], exchange["columns"]) == ("pram", ["T"])  # categories, which noise does not take
     assert (noise["method"], noise["columns"]) == ("additive_noise", ["A", "B"])
     assert noise["parameters"] == {"sd": None}
     assert noise["per_column"] == {"A": {"alpha": 0.5}, "B": {"alpha": 0.25}}
@@ -96,16 +97,25 @@ def test_a_manifest_says_what_was_done(table: pa.Table) -> None:
     assert set(clip["counts"]) == {"A", "B"}
     assert rounded["parameters"] == {"decimals": 2}
     assert manifest["records"] == {"in": 40, "out": 40, "left_out": 0}
-    assert [column["masked"] for column in manifest["columns"]] == [True, True, False]
+    assert [column["masked"] for column in manifest["columns"]] == [True, True, True]
+    assert [(each["action"], each["role"]) for each in manifest["columns"]] == [
+        ("mask", "confidential"),
+        ("mask", "confidential"),
+        ("mask", "quasi-identifier"),
+    ]
+    assert manifest["columns"][0]["reason"] == (
+        "Nothing says that others know its numbers; its values are numbers with decimals"
+    )
     assert set(manifest["measures"]) == {"permutation_level", "difference_variance"}
-    assert manifest["measures"]["permutation_level"] == rv.audit(table, release.data)["permutation_level"]
+    assert manifest["measures"]["permutation_level"] == rv.audit(table, release)["permutation_level"]
     assert (manifest["mapping"], manifest["marginals"]) == ("kept", "changed")
     read = Manifest.from_json(release.manifest.to_json())
     assert read.content == manifest
-    assert repr(read) == "Manifest(additive_noise then clip then round, 40 records)"
+    assert repr(read) == "Manifest(additive_noise then clip then round then pram, 40 records)"
 
 
 def test_parameters_taken_from_the_original_are_flagged(table: pa.Table) -> None:
+    table = table.select(["A", "B"])
     plan = Plan.of("additive_noise").then("clip", **{"lower": 0.0, "upper.A": 5.0})
     flags = rv.mask(table, plan, seed=1).manifest["disclosive_parameters"]
     assert len(flags) == 1
@@ -146,7 +156,7 @@ def test_noise_of_a_given_size_is_local_when_all_columns_have_it(table: pa.Table
     ids=lambda value: "-".join(step.method for step in value.steps) if isinstance(value, Plan) else value,
 )
 def test_marginals_and_mapping_of_a_whole_plan(table: pa.Table, plan: Plan, marginals: str, mapping: str) -> None:
-    release = rv.mask(table, plan, seed=1)
+    release = rv.mask(table.select(["A", "B"]), plan, seed=1)
     assert (release.manifest["marginals"], release.manifest["mapping"]) == (marginals, mapping)
     kept = all(np.array_equal(np.sort(release.data[name]), np.sort(table[name])) for name in ("A", "B"))
     assert kept == (marginals == "kept")
@@ -183,7 +193,7 @@ def test_users_are_told_when_missing_cells_took_part(table: pa.Table) -> None:
     def told(plan: Plan) -> bool:
         return "missing cells stood" in "\n".join(rv.mask(data, plan, seed=1).manifest["for_users"])
 
-    data = table.append_column("GAPS", pa.array([None, *range(1, 40)], pa.float64()))
+    data = table.append_column("GAPS", pa.array([None, *(each + 0.5 for each in range(1, 40))]))
     assert told(Plan.of("ipso"))
     assert told(Plan.of("ipso", given=["GAPS"]))
     assert not told(Plan.of("ipso", columns=["A", "B"]))

@@ -186,7 +186,7 @@ def test_none_for_one_column_overrides_what_holds_for_all(table: pa.Table) -> No
     ("plan", "message"),
     [
         ({"p.D": 5}, "rank_swap: the parameter of column D: there is no column D"),
-        ({"p.T": 5}, "rank_swap: column T has its own parameter but is not masked by this step"),
+        ({"columns": ["A", "B"], "p.T": 5}, "rank_swap: column T has its own parameter but is not masked by this step"),
         ({"columns": ["A"], "p.B": 5}, "column B has its own parameter but is not masked"),
         ({"columns": ["Z"]}, "there is no column Z"),
         ({"columns": ["A", "A"]}, "column A is named twice"),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from rankveil.deciding import decided_table
 from rankveil.errors import ParameterError, TableError, listing
-from rankveil.masking.choosing import as_labels, columns_for
+from rankveil.masking.choosing import as_labels, columns_for, taken
 from rankveil.masking.working import Work
 from rankveil.plans import Plan, Step
 from rankveil.schema import NAMING_ROLES, require_columns
@@ -134,17 +134,18 @@ def _left(plan: Plan, table: Table, cared: Collection[str]) -> tuple[list[str], 
     """Columns that should be masked and that no step of the plan masks, and steps that take none."""
     work, idle = Work(table), list[Step]()
     masked = set(cared)
+    roles = table.schema.roles or {}
+    wanted = [name for name in table.names if roles.get(name, "confidential") in NAMING_ROLES]
     for step in plan.steps:
         if step.entry.works_on == "names":
             work.dropped += columns_for(step, work)
         elif masks(step):
-            try:
-                masked |= set(columns_for(step, work))
-            except TableError:  # it takes none of them
+            if step.columns is None and not step.per_column and not any(taken(step.entry, work, n) for n in wanted):
                 idle.append(step)
-    wanted = [name for name in table.names if (table.schema.roles or {}).get(name) in NAMING_ROLES]
+            else:
+                masked |= set(columns_for(step, work))
     gone = {*masked, *work.dropped}
-    return [name for name in wanted if name not in gone and not table.cells(name).missing.all()], idle
+    return [name for name in wanted if name in roles and name not in gone and not table.cells(name).missing.all()], idle
 
 
 def _exchange(table: Table, names: Sequence[str]) -> Step:
