@@ -212,7 +212,9 @@ def test_a_column_that_rounding_puts_back_is_named() -> None:
     assert len(said) == 1
     assert said[0].startswith("warning: column YES is hardly masked: rounding to its grid, multiples of 1, put 200 of ")
     assert "rank_swap" in said[0]
-    assert not [note for note in rv.mask(data, "additive_noise", alpha=3.0, columns=both, seed=1).notes if "hardly" in note]
+    assert not [
+        note for note in rv.mask(data, "additive_noise", alpha=3.0, columns=both, seed=1).notes if "hardly" in note
+    ]
     assert not [note for note in rv.mask(data, "rank_swap", columns=both, seed=1).notes if "hardly" in note]
 
 

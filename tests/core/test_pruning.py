@@ -128,7 +128,7 @@ def test_what_pyreadstat_finds_in_a_release(
 
 def test_codes_that_are_used_stay_in_their_order() -> None:
     data = survey()
-    made = rv.mask(data, "identity", columns=["x"]).data
+    made = rv.mask(data, "identity", columns=["x"], release_identifiers=["x"]).data
     said = metadata.read(made.schema.field("place"))
     assert [value for value, _ in said.value_labels] == [7, 2, 1, 3]  # 8 is declared and has no cell
     answer = metadata.read(made.schema.field("answer"))
@@ -212,7 +212,9 @@ def test_dictionaries_inside_lists_and_what_is_noted_there() -> None:
     lists = pa.ListArray.from_arrays(pa.array([0, 1, 2, 3, 4]), words).cast(pa.list_(item))
     records = pa.StructArray.from_arrays([words], fields=[item])
     data = pa.table({"lists": lists, "records": records, "x": [1.0, 2.0, 3.0, 4.0]})
-    made = rv.mask(data.filter(pa.array([True, False, True, True])), "identity", columns=["x"]).data
+    made = rv.mask(
+        data.filter(pa.array([True, False, True, True])), "identity", columns=["x"], release_identifiers=["records"]
+    ).data
     assert made["lists"].to_pylist() == [["a"]] * 3
     assert made["records"].to_pylist() == [{"item": "a"}] * 3
     assert GONE.encode() not in content(made)

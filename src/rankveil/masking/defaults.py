@@ -15,7 +15,7 @@ from rankveil.masking.choosing import as_labels, columns_for, taken
 from rankveil.masking.working import Work
 from rankveil.plans import Plan, Step
 from rankveil.schema import NAMING_ROLES, require_columns
-from rankveil.table import Table
+from rankveil.table import Table, label_counts
 
 _TOLD = 0.25
 """How much all exchanged columns together may tell: the squares of the shares that stay, added up."""
@@ -175,3 +175,20 @@ def untouched(table: Table, masked: Collection[str], dropped: Collection[str]) -
     return [
         name for name, each in decisions.items() if each.action == "mask" and name not in masked and name not in dropped
     ]
+
+
+def telling_weights(table: Table, names: Collection[str]) -> list[str]:
+    """Weights among some columns that identify people, with the remedy."""
+    told = []
+    for name, each in (table.schema.decisions or {}).items():
+        if each.role != "weight" or name not in names:
+            continue
+        counts = label_counts(table.cells(name))[1]
+        alone = int((counts == 1).sum())
+        if alone:
+            told.append(
+                f"warning: {alone} of {len(table)} records have a weight ({name}) that no other record has, by which "
+                f"who knows it finds them: release coarser weights (--then round:columns={name},decimals=0), or leave "
+                f"them out (--role {name}=identifier)"
+            )
+    return told

@@ -459,6 +459,8 @@ def _warnings(table: Table, passed: Sequence[str], plan: Plan, applied: masking.
         )
     if table.has_row_labels and all(step.entry.works_on != "records" for step in plan.steps):
         told.append("warning: the index of the table passed unmasked; reset it before release if it tells who is who")
+    if type(table) is Table:  # of one in parts not all values are here
+        told += masking.telling_weights(table, passed)
     open_ = masking.untouched(table, applied.masked, applied.dropped)
     others = [name for name in passed if name not in open_]
     if others and any(step.entry.works_on != "records" for step in plan.steps):
