@@ -193,7 +193,7 @@ def _numbered(facts: Facts) -> tuple[Role | Literal[""], str]:
             return "group", f"its name or label reads as {told}, and records share its values"
         if named and not coded:
             return "identifier", f"its name or label reads as {_SAID['id']}"
-    if facts.words and facts.unique and facts.present > 2 and not facts.doubt:
+    if facts.words and facts.unique and facts.present > FEW and not facts.doubt:
         if _is_free(facts):
             return "identifier", "it is free text, which may name people"
         return "identifier", "no value stands twice in it, so each names its record"

@@ -407,6 +407,8 @@ def _marginals(table: Table, plan: Plan, applied: Account) -> str:
         return "changed"  # the values of those who were left out are lost
     changed: set[str] = set()
     for step, columns, of_groups in zip(plan.steps, applied.columns, applied.of_groups, strict=True):
+        if step.entry.role == "identifier":  # no values that were masked
+            continue
         if step.method == "reverse_map":
             changed -= set(columns) - of_groups
         elif step.entry.marginals == "changed":

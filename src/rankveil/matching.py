@@ -283,7 +283,7 @@ def known_of(original: Table, masked: Table) -> tuple[Known, Known]:
     for what, role in (("quasi", "quasi-identifier"), ("confidential", "confidential")):
         for side in sides:
             side[what] = {}
-        for name in original.schema.with_role(role):
+        for name in original.schema.meant(role):
             if original.cells(name).kind == "nominal" and name in masked.names:
                 shared = shared_categories(original, masked, name)
                 shared = original.categories(name) if shared is None else shared  # all cells are missing
@@ -294,7 +294,7 @@ def known_of(original: Table, masked: Table) -> tuple[Known, Known]:
             if name in masked.names:
                 sides[1][what][name] = _told_apart(original, masked, name)
     weights = original.weight, _released_weight(original, masked)
-    kinds = {name: original.cells(name).kind for name in original.schema.with_role("confidential")}
+    kinds = {name: original.cells(name).kind for name in original.schema.meant("confidential")}
     first, second = (Known(**side, survey=weight, kinds=kinds) for side, weight in zip(sides, weights, strict=True))
     return first, second
 

@@ -95,6 +95,10 @@ class Schema:
         """The columns that were given one of the roles."""
         return tuple(name for name, given in (self.roles or {}).items() if given in roles)
 
+    def meant(self, role: str) -> tuple[str, ...]:
+        """The columns of a role: those that a person gave it, or where there are none those it was concluded for."""
+        return self.given.with_role(role) or self.with_role(role)
+
     def only(self, names: Iterable[str]) -> Schema:
         """What is declared of some columns."""
         names = set(names)

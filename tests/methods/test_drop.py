@@ -33,8 +33,9 @@ def test_identifiers_go(kind: str) -> None:
 
 
 def test_identifiers_must_be_named_or_given_the_role() -> None:
+    numbers = rv.datasets.demo(20).select(["AGE", "INCOME"])
     with pytest.raises(rv.ParameterError, match="no column was given the role identifier"):
-        rv.mask(rv.datasets.demo(20), "drop")
+        rv.mask(numbers, "drop")
     with pytest.raises(rv.TableError, match="there is no column PERSONS"):
         rv.mask(rv.datasets.demo(20), "drop", columns=["PERSONS"])
 

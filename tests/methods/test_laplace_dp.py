@@ -70,7 +70,7 @@ def test_noise_is_laplace_with_the_declared_scale(fast: bool) -> None:
 def test_the_budget_is_shared_by_the_columns_of_the_step(fast: bool) -> None:
     zeros = pa.table({name: np.zeros(8_000) for name in "ABC"})
     given: dict[str, Any] = {"epsilon": 2.0, "lower": 0.0, "upper": 1.0, "upper.B": 7.0, "epsilon.C": 0.25}
-    made = rv.mask(zeros, "laplace_dp", seed=1, fast=fast, **given).data
+    made = rv.mask(zeros, "laplace_dp", columns=["A", "B", "C"], seed=1, fast=fast, **given).data
     noise = {name: made[name].to_numpy() for name in "ABC"}
     for name, scale in {"A": 3 * 1 / 2.0, "B": 3 * 7 / 2.0, "C": 3 * 1 / 0.25}.items():
         assert has_scale(noise[name], scale)

@@ -160,7 +160,7 @@ def test_any_table_is_k_anonymous(table: dict[str, list[Any]], k: int, how: str)
     data = pa.table(table)
     if k > len(data):
         return
-    release = rv.mask(data, "mdav", k=k, nominal=how, schema=SCHEMA)
+    release = rv.mask(data, "mdav", k=k, nominal=how, schema=SCHEMA, columns=data.column_names)
     assert min(same_counts(release.data, data.column_names)) >= k
     assert len(release.manifest["guarantees"]) == 1
     assert sum(release.data["PAY"].to_pylist()) == pytest.approx(sum(table["PAY"]))
@@ -247,11 +247,11 @@ def test_scores_need_columns_with_an_order(by: str) -> None:
 
 def test_a_column_with_as_many_labels_as_records() -> None:
     few = pa.table({"NAME": [f"n{i}" for i in range(12)], "X": np.arange(12.0)})
-    made = rv.mask(few, "mdav", k=3, columns=["NAME", "X"])
+    made = rv.mask(few, "mdav", k=3, columns=["NAME", "X"], release_identifiers=["NAME", "X"])
     assert min(same_counts(made.data, ["NAME", "X"])) >= 3
     many = pa.table({"NAME": [f"n{i}" for i in range(10_001)], "X": np.arange(10_001.0)})
     with pytest.raises(rv.ParameterError, match="column NAME has 10001 categories, too many to group 10001 records by"):
-        rv.mask(many, "mdav", columns=["NAME", "X"])
+        rv.mask(many, "mdav", columns=["NAME", "X"], release_identifiers=["NAME", "X"])
 
 
 def test_k_larger_than_the_table_and_one_record() -> None:
@@ -264,7 +264,7 @@ def test_k_larger_than_the_table_and_one_record() -> None:
 def test_eia_with_its_states_and_utilities(reference_data: Callable[[str], Path]) -> None:
     data = files.load(reference_data("eia")).data
     names = ["STATE", "UTILNAME", "RESREVENUE", "RESSALES", "TOTREVENUE", "TOTSALES"]
-    release = rv.mask(data, "mdav", k=5, columns=names)
+    release = rv.mask(data, "mdav", k=5, columns=names, release_identifiers=["UTILNAME"])
     assert min(same_counts(release.data, names)) >= 5
     assert set(release.data["STATE"].to_pylist()) <= set(data["STATE"].to_pylist())
     # the utility says more than its numbers: most records keep it
@@ -309,12 +309,17 @@ def test_libraries_files_and_the_command_line_agree(tmp_path: Path, monkeypatch:
 )
 def test_swapping_goes_by_marginality_where_there_is_a_hierarchy(method: str, given_: dict[str, Any]) -> None:
     data = people(300)
-    release = rv.mask(data, method, seed=1, schema=SCHEMA, **given_)
+    release = rv.mask(
+        data.drop_columns(["JOB"]), method, seed=1, schema=SCHEMA.only(set(data.column_names) - {"JOB"}), **given_
+    )
     assert set(release.changed) == {"PAY", "AGE", "CITY", "SCHOOL"}
     assert Counter(release.data["CITY"].to_pylist()) == Counter(data["CITY"].to_pylist())
     assert release.changed["CITY"] > 50
     assert release.manifest["marginals"] == "kept"
-    assert f"{method} leaves nominal columns without a hierarchy as they are: JOB" in release.notes
+    with_jobs = rv.mask(data, method, seed=1, schema=SCHEMA, **given_)
+    assert f"{method} leaves nominal columns without a hierarchy as they are: JOB" in with_jobs.notes
+    assert with_jobs.manifest["steps"][1]["method"] == "pram"
+    assert with_jobs.manifest["steps"][1]["columns"] == ["JOB"]
     with pytest.raises(
         rv.TableError, match=rf"column JOB: {method} takes .*\(with a hierarchy\).* and this one is nominal"
     ):

@@ -98,7 +98,7 @@ def test_a_release_of_every_kind() -> None:
         assert after.count(None) == before.count(None)
     assert data["INCOME"].to_pylist() != release.data["INCOME"].to_pylist()
     assert release.manifest["marginals"] == "kept"
-    assert release.notes[0] == "missing_swap: no cell is missing, so nothing was swapped, in AGE"
+    assert "missing_swap: no cell is missing, so nothing was swapped, in AGE" in release.notes
     assert not any("stood at their column's mean" in note for note in release.notes)
 
 

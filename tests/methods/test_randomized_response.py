@@ -325,7 +325,18 @@ def test_a_plan_keeps_its_domain_and_the_command_line_takes_it(tmp_path: Path) -
         assert again.steps[0].bound("TOWN")["domain"] == DOMAIN
     source, out = tmp_path / "people.csv", tmp_path / "out.csv"
     source.write_text("TOWN,AGE\n" + "a,1\nb,2\nc,3\n" * 50)
-    arguments = ["mask", str(source), "-o", str(out), "--method", "randomized_response", "--seed", "ab" * 16]
+    arguments = [
+        "mask",
+        str(source),
+        "-o",
+        str(out),
+        "--method",
+        "randomized_response",
+        "--columns",
+        "TOWN",
+        "--seed",
+        "ab" * 16,
+    ]
     assert main([*arguments, "--set", "domain.TOWN=a,b,c,d,p.TOWN=0.5"]) == 0
     towns = [line.split(",")[0] for line in out.read_text().splitlines()[1:]]
     assert set(towns) == set("abcd")
@@ -333,7 +344,11 @@ def test_a_plan_keeps_its_domain_and_the_command_line_takes_it(tmp_path: Path) -
     assert manifest["steps"][0]["parameters"]["domain"] == ["a", "b", "c", "d"]
     assert "epsilon = 1.60944 for" in manifest["guarantees"][0]  # e^epsilon = 1 + 4 = 5: 1.609437...
     saved = tmp_path / "plan.toml"
-    saved.write_text(Plan.of("randomized_response", **{"domain.TOWN": ("a", "b", "c", "d"), "p.TOWN": 0.5}).to_toml())
+    saved.write_text(
+        Plan.of(
+            "randomized_response", columns=["TOWN"], **{"domain.TOWN": ("a", "b", "c", "d"), "p.TOWN": 0.5}
+        ).to_toml()
+    )
     again = tmp_path / "again.csv"
     assert main(["mask", str(source), "-o", str(again), "--plan", str(saved), "--seed", "ab" * 16]) == 0
     assert again.read_text() == out.read_text()

@@ -74,7 +74,9 @@ def test_every_record_and_every_pair_is_as_likely_as_any_other() -> None:
 
 def test_a_release_with_fewer_records() -> None:
     data = rv.datasets.demo(200)
-    release = rv.mask(data, rv.Plan.of("sample", share=0.25).then("rank_swap", p=10), seed=1)
+    release = rv.mask(
+        data, rv.Plan.of("sample", share=0.25).then("rank_swap", p=10), seed=1, release_identifiers=["PERSON"]
+    )
     order = release.secret.order
     assert order is not None
     assert len(release.data) == order.size == 50
@@ -184,7 +186,7 @@ def test_two_samples_multiply_and_a_dropped_weight_is_not_told_of() -> None:
     release = rv.mask(weighted(), plan, seed=1, schema=WEIGHTED)
     assert release.data["W"].to_pylist() == [24] * 5
     assert [step["weights"]["multiplied_by"] for step in release.manifest["steps"]] == [2.0, 4.0]
-    swapped = rv.mask(weighted(), rv.Plan.of("sample", size=10).then("round", decimals=-1), seed=1, schema=WEIGHTED)
+    swapped = rv.mask(weighted(), rv.Plan.of("sample", size=10).then("round", columns=["X"], decimals=-1), seed=1, schema=WEIGHTED)
     assert swapped.data["W"].to_pylist() == [12] * 10  # a post-step does not take the weights for masked values
     without = rv.mask(weighted(), plan.then("drop", columns=["W"]), seed=1, schema=WEIGHTED)
     assert not any("weights" in note for note in without.notes)

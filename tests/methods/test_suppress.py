@@ -401,7 +401,7 @@ def test_what_comes_later_may_void_the_guarantee() -> None:
 def test_columns_need_a_role_or_a_name_and_keep_their_types() -> None:
     frame = rv.datasets.census(400).to_pandas()
     with pytest.raises(rv.ParameterError, match="no column was given the role quasi-identifier"):
-        rv.mask(frame, "suppress")
+        rv.mask(frame[["INCOME", "TAX"]], "suppress")
     names = ["AGE", "EDUCATION", "BIRTH", "REGION"]
     frame["BIRTH"] = pd.to_datetime(frame["BIRTH"]).dt.to_period("Y").dt.to_timestamp()
     made = rv.mask(frame, "suppress", columns=names, k=2, seed=1).data

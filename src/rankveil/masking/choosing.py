@@ -71,7 +71,7 @@ def _meant(step: Step, work: Work, given: Sequence[str]) -> tuple[str, ...]:
     entry, table = step.entry, work.table
     candidates: Iterable[str]
     if entry.role is not None:
-        candidates = table.schema.with_role(entry.role)
+        candidates = table.schema.meant(entry.role)
         if not candidates:
             raise ParameterError(
                 f"{entry.id}: no column was given the role {entry.role}: --role NAME={entry.role}, or name the columns"

@@ -51,14 +51,14 @@ def defended(
         raise TableError("the table has no records")
     require_columns(release_identifiers, table.names, where="release_identifiers:")
     masking = [step for step in plan.steps if masks(step)]
-    named = {name for step in masking for name in step.columns or ()}
+    named = {name for step in masking for name in step.columns or (step.per_column if step.entry.told else ())}
     numbers = {name for step in masking if not as_labels(step.entry) for name in step.per_column}
     open_ = [step for step in masking if step.columns is None]
     made = decided_table(
         table,
         named=named,
         numbers=numbers,
-        concluded=bool(open_) or not masking,
+        concluded=bool(open_) or all(step.columns is None for step in plan.steps),
         released=release_identifiers,
         alone=in_parts,
     )
@@ -66,7 +66,7 @@ def defended(
     identifiers = [name for name, each in decisions.items() if each.role == "identifier"]
     _refuse_named(made, [name for name in identifiers if name in named and name not in release_identifiers])
     steps, notes = list(plan.steps), list[str]()
-    cared = {name for step in plan.steps if step.entry.role is not None for name in _meant_for(step, made)}
+    cared = {name for step in plan.steps if step.entry.role == "identifier" for name in _meant_for(step, made)}
     if open_:
         left, idle = _left(plan, made, cared)
         exchange = [name for name in left if made.cells(name).kind != "numeric" and len(made.categories(name)) <= _MOST]
@@ -102,12 +102,12 @@ def defended(
 def masks(step: Step) -> bool:
     """Whether a step masks values, and not what earlier steps masked."""
     entry = step.entry
-    return entry.works_on in ("column", "columns") and entry.role is None and not entry.post
+    return entry.works_on in ("column", "columns") and entry.role != "identifier" and not entry.post
 
 
 def _moves(step: Step) -> bool:
-    """Whether a step is a masking of whatever it takes, and no control."""
-    return step.method != "identity" and not step.entry.told
+    """Whether a step masks whatever it takes: neither a control nor one that is told what to make coarser."""
+    return step.method != "identity" and not step.entry.told and step.entry.role is None
 
 
 def _refuse_named(table: Table, names: Sequence[str]) -> None:
@@ -127,7 +127,7 @@ def _lower(reason: str) -> str:
 def _meant_for(step: Step, table: Table) -> Collection[str]:
     if step.columns is not None:
         return step.columns
-    return table.schema.with_role(step.entry.role or "")
+    return table.schema.meant("identifier")
 
 
 def _left(plan: Plan, table: Table, cared: Collection[str]) -> tuple[list[str], list[Step]]:
@@ -140,10 +140,12 @@ def _left(plan: Plan, table: Table, cared: Collection[str]) -> tuple[list[str], 
         if step.entry.works_on == "names":
             work.dropped += columns_for(step, work)
         elif masks(step):
-            if step.columns is None and not step.per_column and not any(taken(step.entry, work, n) for n in wanted):
-                idle.append(step)
-            else:
+            if step.columns is not None:
+                masked |= set(step.columns)
+            elif step.entry.told or step.per_column or any(taken(step.entry, work, name) for name in wanted):
                 masked |= set(columns_for(step, work))
+            else:
+                idle.append(step)
     gone = {*masked, *work.dropped}
     return [name for name in wanted if name in roles and name not in gone and not table.cells(name).missing.all()], idle
 

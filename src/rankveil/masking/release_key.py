@@ -32,7 +32,7 @@ def release_key(seed: Seed, table: Table, plan: Plan, *, fingerprint: str, repli
     (False, True)
     """
     steps = plan.steps[:-1] if plan.steps[-1].method == _SHUFFLE else plan.steps
-    roles, hierarchies = table.schema.roles or {}, table.schema.hierarchies or {}
+    roles, hierarchies = table.schema.given.roles or {}, table.schema.hierarchies or {}
     told = {
         "steps": [_step(step) for step in steps],
         "columns": [[each.name, each.kind, each.levels, roles.get(each.name)] for each in table.columns.values()],

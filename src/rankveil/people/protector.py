@@ -92,7 +92,7 @@ class _Made:
     @property
     def changes_nothing(self) -> str:
         """Why the result is no release: the plan leaves every record as it is; nothing where it changes something."""
-        asked = [step for step in self.asked.steps if step.entry.role is not None]
+        asked = [step for step in self.asked.steps if step.entry.role == "identifier"]
         steps = zip(self.plan.steps, self.account.columns, strict=True)
         values = {name for step, columns in steps if _is_of_values(step) for name in columns}
         if asked or self.account.released < len(self.table):
@@ -342,7 +342,7 @@ def mask(
 
 def _is_of_values(step: Step) -> bool:
     """Whether a step works on values, and is no pseudonym."""
-    return step.entry.works_on in ("column", "columns") and step.entry.role is None
+    return step.entry.works_on in ("column", "columns") and step.entry.role != "identifier"
 
 
 def _place_of(
