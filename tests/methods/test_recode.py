@@ -243,13 +243,13 @@ def test_times_of_all_types_by_cuts() -> None:
 def test_dates_by_whole_days() -> None:
     for kind in (pa.date32(), pa.date64()):
         data = pa.table({"B": pa.array([datetime.date(1970, 1, 1), datetime.date(1970, 1, 11)], kind)})
-        made = rv.mask(data, "recode", seed=1, width=10).data["B"].to_pylist()
+        made = rv.mask(data, "recode", seed=1, width=10, columns=["B"]).data["B"].to_pylist()
         assert made == ["[1970-01-01,1970-01-11)", "[1970-01-11,1970-01-21)"]
         with pytest.raises(rv.ParameterError, match="in whole days for dates"):
-            rv.mask(data, "recode", seed=1, width=0.5)
+            rv.mask(data, "recode", seed=1, width=0.5, columns=["B"])
     moments = pa.table({"B": pa.array([datetime.datetime(1970, 1, 1)], pa.timestamp("s"))})
     with pytest.raises(rv.ParameterError, match="give times cuts"):
-        rv.mask(moments, "recode", seed=1, width=10)
+        rv.mask(moments, "recode", seed=1, width=10, columns=["B"])
 
 
 def people(n: int = 300) -> pa.Table:

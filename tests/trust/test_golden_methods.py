@@ -26,7 +26,7 @@ import pytest
 from numpy.typing import NDArray
 
 import rankveil as rv
-from rankveil import catalogue
+from rankveil import catalogue, masking
 from rankveil.seeds import Seed, Stream
 
 GOLDEN = Path(__file__).parent / "golden" / "methods.json"
@@ -123,6 +123,9 @@ def released(case: str) -> pa.Table:
     plan = rv.Plan.of(name, **given)
     if catalogue.get_method(name).post:
         plan = rv.Plan.of("additive_noise", alpha=0.5, columns=["INCOME"]).then(name, columns=["INCOME"])
+    elif plan.steps[0].columns is None and masking.masks(plan.steps[0]):  # what it takes, and no step besides
+        columns = masking.columns_of(plan.steps[0], rv.Table(people(), schema=schema()))
+        plan = rv.Plan.of(name, **{**given, "columns": columns})
     data: pa.Table = rv.mask(people(), plan, seed=GivenSeed(), schema=schema()).data
     return data
 
