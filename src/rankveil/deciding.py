@@ -35,8 +35,9 @@ def decided_table(
 
     `named` are columns that a person chose: they are read as they look. With `concluded=False` a person chose all that
     matter, so that nothing is added but the decisions, the role of identifiers, and what a manifest tells of masked
-    columns. `released` identifiers pass through. `alone`: records belong to no groups and have no weights unless a
-    person said so. `numbers` are columns whose numbers are numbers whatever they look like.
+    columns. Where all columns have one value only they are all there is, and used. `released` identifiers pass through.
+    `alone`: records belong to no groups and have no weights unless a person said so. `numbers` are columns whose
+    numbers are numbers whatever they look like.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"hid": [1, 1, 2, 2], "sex": [1, 2, 2, 1], "income": [10.5, 20.0, 31.5, 7.25]})
@@ -58,6 +59,9 @@ def decided_table(
             made.as_decided(each, column, kind=name not in numbers)
             if alone:
                 made.in_parts(each)
+    if not any(role in NAMING_ROLES for role in {**made.roles, **(given.roles or {})}.values()):
+        constant = {name for name, each in decisions.items() if each.constant and each.role == "other"}
+        made.roles = {name: role for name, role in made.roles.items() if name not in constant}
     schema = Schema(
         {**made.kinds, **(given.kinds or {})},
         {**made.levels, **(given.levels or {})},

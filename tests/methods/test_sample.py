@@ -186,7 +186,9 @@ def test_two_samples_multiply_and_a_dropped_weight_is_not_told_of() -> None:
     release = rv.mask(weighted(), plan, seed=1, schema=WEIGHTED)
     assert release.data["W"].to_pylist() == [24] * 5
     assert [step["weights"]["multiplied_by"] for step in release.manifest["steps"]] == [2.0, 4.0]
-    swapped = rv.mask(weighted(), rv.Plan.of("sample", size=10).then("round", columns=["AGE"], decimals=-1), seed=1, schema=WEIGHTED)
+    swapped = rv.mask(
+        weighted(), rv.Plan.of("sample", size=10).then("round", columns=["AGE"], decimals=-1), seed=1, schema=WEIGHTED
+    )
     assert swapped.data["W"].to_pylist() == [12] * 10  # a post-step does not take the weights for masked values
     without = rv.mask(weighted(), plan.then("drop", columns=["W"]), seed=1, schema=WEIGHTED)
     assert not any("weights" in note for note in without.notes)

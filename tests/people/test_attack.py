@@ -282,11 +282,15 @@ def test_a_manifest_of_other_columns_is_refused(original: pa.Table, noisy: rv.Re
 
 def test_a_column_that_was_masked_as_another_kind_is_to_be_declared() -> None:
     schools = rv.datasets.demo(80).select(["AGE", "EDUCATION"])
+    words = pa.DictionaryArray.from_arrays(  # which tell no order themselves
+        schools["EDUCATION"].combine_chunks().indices, ["oak", "elm", "ash"], ordered=True
+    )
+    schools = schools.set_column(1, "EDUCATION", words)
     release = rv.mask(schools, "mdav", k=3)
     plain = schools.set_column(1, "EDUCATION", schools["EDUCATION"].cast(pa.string()))
     with pytest.raises(rv.FileError, match=r"EDUCATION: the manifest says .* ordinal, .*--kind EDUCATION=ordinal:low<"):
         attack(plain, release)
-    declared = rv.Schema(kinds={"EDUCATION": "ordinal"}, levels={"EDUCATION": ("primary", "secondary", "tertiary")})
+    declared = rv.Schema(kinds={"EDUCATION": "ordinal"}, levels={"EDUCATION": ("oak", "elm", "ash")})
     assert attack(plain, release, schema=declared).found == attack(schools, release).found
 
 

@@ -90,7 +90,7 @@ def test_by_hand_with_ties(values: list[tuple[int, int]], data: st.DataObject, c
     )
     y = y.astype(float)
     record_d, targets = by_hand(x, y, f)
-    largest = rv.certify(table(x), table(y), diversity=criterion, f=f)
+    largest = rv.certify(table(x), table(y), columns=["A0", "A1"], diversity=criterion, f=f)
     assert largest.holds
     assert np.array_equal(largest.record_d, record_d)
     assert np.array_equal(largest.largest_d, record_d.min(axis=0))
@@ -102,7 +102,7 @@ def test_by_hand_with_ties(values: list[tuple[int, int]], data: st.DataObject, c
     assert largest.largest_v.tolist() == pytest.approx(v, abs=1e-9)
     d = [float(data.draw(st.sampled_from([0, 0.5, 1, 2, 3]))) for _ in range(2)]
     wanted = [float(data.draw(st.sampled_from([0, 0.1, 0.3, 0.5, 1, 2]))) for _ in range(2)]
-    asked = rv.certify(table(x), table(y), d=d, v=wanted, diversity=criterion, f=f)
+    asked = rv.certify(table(x), table(y), columns=["A0", "A1"], d=d, v=wanted, diversity=criterion, f=f)
     failing = []
     for i in range(len(x)):
         around = [diversity_of(criterion, y[:, j], targets[i, j], d[j]) for j in range(2)]

@@ -51,7 +51,9 @@ def defended(
         raise TableError("the table has no records")
     require_columns(release_identifiers, table.names, where="release_identifiers:")
     masking = [step for step in plan.steps if masks(step)]
-    named = {name for step in masking for name in step.columns or (step.per_column if step.entry.told else ())}
+    valued = [step for step in plan.steps if step.entry.works_on in ("column", "columns")]
+    valued = [step for step in valued if step.entry.role != "identifier"]
+    named = {name for step in valued for name in step.columns or (step.per_column if step.entry.told else ())}
     numbers = {name for step in masking if not as_labels(step.entry) for name in step.per_column}
     open_ = [step for step in masking if step.columns is None]
     made = decided_table(
