@@ -155,6 +155,8 @@ class Measuring(Computed):
             if not (self._nearest and entry.family == "loss"):
                 raise NotApplicableError("it needs to know which masked record derives from which original one")
             return pair.nearest, ("each masked record is paired with the nearest original one",)
+        if entry.pairwise:
+            return pair.available, ()
         if entry.equal or pair.mapping == "none":
             return (pair.table if entry.equal else pair.whole), ()
         return pair.whole, ()
@@ -163,6 +165,8 @@ class Measuring(Computed):
         """What is said where a measure of distributions looks at all records of both tables."""
         if entry.equal or pair.mapping == "none" or any(need in (*_OF_ROLES, _INTRUDER) for need in entry.needs):
             return ()
+        if entry.pairwise and entry.per == "table" and pair.available is not pair.whole:
+            return ("each number over all original and all masked records that have what it takes",)
         if entry.per == "column":
             apart = [
                 name for name, a, b in zip(pair.names, pair.columns, pair.whole_columns, strict=True) if a is not b
@@ -175,7 +179,7 @@ class Measuring(Computed):
         return (f"over all records that are complete on their own side: {sizes[0]} original and {sizes[1]} masked",)
 
     def _columns(self, entry: Measure, pair: Pair, view: View) -> Sequence[Column]:
-        if not self._nearest and view is pair.whole and entry.equal is False:
+        if not self._nearest and entry.equal is False and (view is pair.whole or entry.pairwise):
             return pair.whole_columns
         if view is pair.table:
             return pair.columns
@@ -249,7 +253,8 @@ class Measuring(Computed):
         if paired and any(length != len(pair) for length in lengths.values()):
             left_out = {name: len(pair) - length for name, length in lengths.items()}
             return over_attributes(entry, found, records=lengths, left_out=left_out)
-        return over_attributes(entry, found)
+        used = {name: column.records for name, column in zip(names, columns, strict=True)} if entry.pairwise else {}
+        return over_attributes(entry, found, **({"records": used} if used else {}))
 
 
 def emptied(pair: Pair) -> tuple[str, ...]:
