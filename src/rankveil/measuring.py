@@ -29,6 +29,9 @@ _OF_ROLES = tuple(f"{fact}_{side}" for fact in ("quasi", "confidential", "survey
 _INTRUDER = "intruder"
 """What a measure asks for that is about who is found: both tables whole, not the columns that are compared."""
 
+_USE = "use"
+"""What a measure asks for that is about a stated use: both tables in the columns that it takes."""
+
 Settings = Mapping[str, Mapping[str, Any]]
 
 _CATEGORIES = ("ordinal", "nominal")
@@ -99,6 +102,7 @@ class Measuring(Computed):
         target: str | None = None,
         nearest: bool = False,
         intruder: Callable[[], Any] | None = None,
+        use: Callable[[], Any] | None = None,
     ) -> None:
         if target is not None and target not in pair.names:
             raise ParameterError(f"the target {target} is not among the columns compared: {', '.join(pair.names)}")
@@ -110,6 +114,7 @@ class Measuring(Computed):
         self._target = target
         self._nearest = nearest and pair.mapping == "none"
         self._intruder = intruder
+        self._use = use
 
     def _compute(self, entry: Measure) -> Value:
         pair, notes = self._pair(entry)
@@ -163,7 +168,7 @@ class Measuring(Computed):
 
     def _lost(self, entry: Measure, pair: Pair) -> tuple[str, ...]:
         """What is said where a measure of distributions looks at all records of both tables."""
-        if entry.equal or pair.mapping == "none" or any(need in (*_OF_ROLES, _INTRUDER) for need in entry.needs):
+        if entry.equal or pair.mapping == "none" or any(need in (*_OF_ROLES, _INTRUDER, _USE) for need in entry.needs):
             return ()
         if entry.pairwise and entry.per == "table" and pair.available is not pair.whole:
             return ("each number over all original and all masked records that have what it takes",)
@@ -195,7 +200,8 @@ class Measuring(Computed):
 
     def _run(self, entry: Measure, pair: Pair, view: View | Column, name: str) -> Value:
         # what is asked of the roles is asked of all records, complete or not
-        if len(view) == 0 and not all(need in (*_OF_ROLES, "confidential_kinds", _INTRUDER) for need in entry.needs):
+        besides = (*_OF_ROLES, "confidential_kinds", _INTRUDER, _USE)
+        if len(view) == 0 and not all(need in besides for need in entry.needs):
             raise NotApplicableError(_nobody(pair))
         data = [self._need(need, view) for need in entry.needs]
         target = self._target if entry.aims else None
@@ -218,6 +224,10 @@ class Measuring(Computed):
             if self._intruder is None:
                 raise NotApplicableError("it needs both tables whole, with all their columns")
             return self._intruder()
+        if need == _USE:
+            if self._use is None:
+                raise NotApplicableError("state what the release is to be used for with --use uses.toml")
+            return self._use()
         if need == "confidential_kinds":
             return self.pair.known[0].kinds
         if need in _OF_ROLES:

@@ -45,7 +45,8 @@ def test_weights_are_those_of_the_population() -> None:
 def test_dates_are_numbers_and_categories_have_no_mean() -> None:
     days = [datetime.date(2020, 1, day) for day in (1, 3)]
     later = [datetime.date(2020, 1, day) for day in (2, 4)]
-    made = rv.audit(pa.table({"D": days, "C": [1, 2]}), pa.table({"D": later, "C": [1, 1]}), measures=NAMES, schema=rv.Schema(kinds={"C": "ordinal"}))
+    tables = pa.table({"D": days, "C": [1, 2]}), pa.table({"D": later, "C": [1, 1]})
+    made = rv.audit(*tables, measures=NAMES, schema=rv.Schema(kinds={"C": "ordinal"}))
     assert made["mean_shift"] == 1.0
     assert any("left out: C" in note for note in made.notes)
 

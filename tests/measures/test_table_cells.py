@@ -58,7 +58,7 @@ def slowly(x: Any, y: Any, within: float) -> float | None:
     shares = []
     several = [j for j in range(x.shape[1]) if not np.isnan(x[:, j]).all() and len(_values(x[:, j], y[:, j])) > 1]
     for pair in combinations(several, 2):
-        counts = [Counter(tuple(row) for row in side[:, pair].tolist() if row == row and _whole(row)) for side in (x, y)]
+        counts = [Counter(tuple(row) for row in side[:, pair].tolist() if _whole(row)) for side in (x, y)]
         n, m = (sum(count.values()) for count in counts)
         if n:
             cells = counts[0].keys() | counts[1].keys()

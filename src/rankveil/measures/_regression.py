@@ -200,5 +200,3 @@ def overlaps(a: Intervals, b: Intervals) -> Array:
     points = (a.half == 0) & (b.half == 0)
     found: Array = np.where(points, equal, np.where((a.half > 0) & (b.half > 0), shared, 0.0)).astype(np.float64)
     return found
-
-
