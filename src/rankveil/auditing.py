@@ -354,7 +354,7 @@ def audit(
     original, masked = read(original), [read(each) for each in masked] if several(masked) else read(masked)
     asked: dict[str, Any] = {"settings": settings, "target": target, "nearest": pair == "nearest"}
     if not several(masked):
-        both = pair_tables(original, masked, **matching)
+        both = pair_tables(original, masked, level="released", **matching)
         intruder = cache(partial(_found, original, masked, manifest, **matching))
         asked["use"] = uses and cache(partial(_stated, original, masked, uses, **matching))
         alone = measure_pair(both, names=measures, gates=fail_if, progress=progress, intruder=intruder, **asked)
@@ -365,7 +365,7 @@ def audit(
     made: list[Audit] = []
     for number, (each, told, secret, mapping) in enumerate(zip(masked, manifests, secrets, mappings, strict=True)):
         own = {"secret": secret, "mapping": mapping}
-        both = pair_tables(original, each, beside=made[0].pair if made else None, **own, **matching)
+        both = pair_tables(original, each, beside=made[0].pair if made else None, level="released", **own, **matching)
         intruder = cache(partial(_found, original, each, told, **own, **matching))
         asked["use"] = uses and cache(partial(_stated, original, each, uses, **own, **matching))
         made.append(
