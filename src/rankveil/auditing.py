@@ -41,6 +41,9 @@ Progress = Callable[[int, int], None]
 _NAMED = 12
 """Measures at most that a note names."""
 
+_OF_TABLES = {"released", "use", "quasi_y"}
+"""What measures of whole tables ask for, which are not measured on subdomains."""
+
 AUDIT_SCHEMA = "rankveil/audit/1"
 
 _SIGNS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
@@ -224,7 +227,8 @@ def measure_pair(
         for level, part in pair.domains().items()
     }
     for name in values if domains else ():
-        if get_measure(name).family in ("loss", "utility"):
+        entry = get_measure(name)
+        if entry.family in ("loss", "utility") and not _OF_TABLES & set(entry.needs):
             values[name] = _with_domains(values[name], name, domains, size=pair.x.size)
     made = Audit(
         records=len(pair),

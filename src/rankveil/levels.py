@@ -69,11 +69,47 @@ def told_apart(before: Array, after: Array) -> dict[float, float] | None:
     return dict(zip(pairs[:, 0].tolist(), pairs[:, 1].tolist(), strict=True))
 
 
+def at_released_level(
+    original: Table,
+    names: Sequence[str],
+    shared: Sequence[Categories | None],
+    labels: Mapping[str, Sequence[str]],
+    tables: tuple[Array, Array],
+    links: tuple[Rows, Rows] | None,
+) -> tuple[Array, dict[str, Bands], list[str]]:
+    """The values of a column of categories at the level at which it was released; None where that is its own.
+
+    `labels` are those of released columns that have some, `links` the rows that belong together, if that is known.
+    """
+    x, y = tables
+    made, bands, coarse = x, dict[str, Bands](), list[str]()
+    for j, (name, categories) in enumerate(zip(names, shared, strict=True)):
+        if not labels.get(name):
+            continue
+        if not original.labels(name):
+            found = bands_of(original, name, labels[name])
+            if found is not None:
+                bands[name] = found
+            continue
+        column = grouped(original, name, categories, labels[name], x[:, j], y[:, j], links)
+        if column is not None:
+            made = np.array(x, order="F") if made is x else made
+            made[:, j] = column
+            coarse.append(name)
+    return made, bands, coarse
+
+
+def released_labels(masked: Table, name: str) -> Sequence[str]:
+    """The labels of a released column; nothing for numbers, and where all cells are missing."""
+    cells = masked.cells(name)
+    return [] if cells.missing.all() or not (cells.kind == "nominal" or cells.levels) else label_counts(cells)[0]
+
+
 def grouped(
     original: Table,
-    masked: Table,
     name: str,
-    categories: Categories,
+    categories: Categories | None,
+    labels: Sequence[str],
     x: Array,
     y: Array,
     links: tuple[Rows, Rows] | None,
@@ -83,41 +119,44 @@ def grouped(
     Every category must stand in one released group only. What a group stands for is told by the hierarchy, by the
     labels, or by the records side by side.
     """
-    labels = label_counts(masked.cells(name))[0]
     own = original.labels(name)
-    if set(labels) <= set(own):
-        return None
-    places = _places(original, name, categories, labels)
+    places = None if set(labels) <= set(own) else _places(original, name, categories, labels)
     if places is None:
         return None
     members = members_of(original, name, labels)
-    into: dict[float, float] | None = {}
     if all(some is not None for some in members.values()):
-        value = _places(original, name, categories, own) or {}
-        for label, some in members.items():
-            for word in some or ():
-                if into is None or value[word] in into:
-                    into = None  # in two groups: some cells were recoded farther than others
-                    break
-                into[value[word]] = places[label]
+        into = _inside(members, _places(original, name, categories, own) or {}, places)
     else:
-        into = None
-    if into is None and links is not None:
-        into = told_apart(x[links[0]], y[links[1]])
-        strangers = {places[label] for label in labels if label not in set(own)}
-        if into is not None and not strangers & set(into.values()):
+        into = None if links is None else told_apart(x[links[0]], y[links[1]])
+        strangers = [places[label] for label in labels if label not in set(own)]
+        counts = [0 if into is None else list(into.values()).count(place) for place in strangers]
+        if any(count == 1 for count in counts) or not any(counts):  # other names are no groups
             return None
     if into is None:
         return None
     made = x.copy()
-    for value_, place in into.items():
-        made[x == value_] = place
+    for value, place in into.items():
+        made[x == value] = place
     return made
 
 
-def _places(original: Table, name: str, categories: Categories, labels: Sequence[str]) -> dict[str, float] | None:
+def _inside(members: Members, values: Mapping[str, float], places: Mapping[str, float]) -> dict[float, float] | None:
+    """For each category the place of its group; None where some cells were recoded farther than others."""
+    into: dict[float, float] = {}
+    for label, some in members.items():
+        for word in some or ():
+            if values[word] in into:
+                return None
+            into[values[word]] = places[label]
+    return into
+
+
+def _places(
+    original: Table, name: str, categories: Categories | None, labels: Sequence[str]
+) -> dict[str, float] | None:
     """Where labels stand among the values of the column."""
     if original.cells(name).kind == "nominal":
+        assert categories is not None
         known = dict(zip(categories.labels, categories.values.tolist(), strict=True))
         return {label: known[label] for label in labels} if set(labels) <= known.keys() else None
     return masked_places(original, name, labels)
@@ -138,14 +177,8 @@ class Bands:
         return np.where(inside, self.places[which], values)
 
 
-def bands_of(original: Table, masked: Table, name: str) -> Bands | None:
-    """The bands into which a column of numbers was recoded; None where it has none, or some overlap."""
-    if original.cells(name).levels or original.cells(name).kind == "nominal":
-        return None
-    cells = masked.cells(name)
-    if cells.missing.all() or not (cells.kind == "nominal" or cells.levels):
-        return None
-    labels = label_counts(cells)[0]
+def bands_of(original: Table, name: str, labels: Sequence[str]) -> Bands | None:
+    """The bands into which a column of numbers was recoded; None where some are none, or some overlap."""
     places = masked_places(original, name, labels)
     ends = [range_of(original, name, label) for label in labels]
     if places is None or any(end is None for end in ends):
@@ -210,7 +243,7 @@ def _generality(
     original: Table, masked: Table, name: str, links: tuple[Rows, Rows] | None, *, quasi: bool
 ) -> Generality:
     cells, first = masked.cells(name), original.cells(name)
-    labels, counts = _labels(original, masked, name)
+    labels, counts = _counts(original, masked, name)
     widths = _widths(original, masked, name, labels, links)
     gone = SUPPRESSED in labels and SUPPRESSED not in original.labels(name)
     starred = float(counts[labels.index(SUPPRESSED)]) if gone else 0.0
@@ -227,7 +260,7 @@ def _generality(
     return Generality(name, quasi, min(total / there, 1.0) if there > 0 else 0.0, there, suppressed)
 
 
-def _labels(original: Table, masked: Table, name: str) -> tuple[list[str], Array]:
+def _counts(original: Table, masked: Table, name: str) -> tuple[list[str], Array]:
     """The labels of a released column, nothing for numbers."""
     cells = masked.cells(name)
     if cells.missing.all() or not (original.labels(name) or cells.kind == "nominal" or cells.levels):

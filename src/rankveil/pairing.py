@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rankveil.categories import Categories
 from rankveil.errors import PairError, ParameterError, listing, refuse_unknown, row_listing
-from rankveil.levels import bands_of, generalities, grouped
+from rankveil.levels import at_released_level, generalities, released_labels
 from rankveil.matching import (
     common_columns,
     domains,
@@ -81,11 +81,11 @@ def pair(
     }
     notes += said_of_rankings(names, shared)
     rows_x, rows_y = np.arange(len(original)), np.arange(len(masked))
-    coarse = _Released(original, masked, names, shared) if level == "released" else None
+    at_level = partial(_at_level, original, masked, names, shared) if level == "released" else None
     if not mapping:
         x = matrix(original, names, what="original")
-        if coarse is not None:
-            x, more = coarse.applied(x, y, None, notes)
+        if at_level is not None:
+            x, more = at_level((x, y), None, notes)
             what |= more
         made = unpaired(names, x, y, rows_x, rows_y, seed=seed, notes=notes, by=grouped, known=what["known"])
         if what["known"][0].survey is not None and what["known"][1].survey is None:
@@ -111,10 +111,11 @@ def pair(
         beside = None
     kept = None if beside is None else beside.everything
     all_x = matrix(original, names, what="original") if kept is None else kept[0]
-    if coarse is not None:
-        all_x, more = coarse.applied(all_x, y, (rows_x, rows_y), notes)
+    if at_level is not None:
+        at_own = all_x
+        all_x, more = at_level((all_x, y), (rows_x, rows_y), notes)
         what |= more
-        beside = None if more.get("bands") or (kept is not None and all_x is not kept[0]) else beside
+        beside = None if more["bands"] or all_x is not at_own else beside
     x = beside.x if beside is not None else take_rows(all_x, rows_x)
     first, second = what["known"]
     if first.survey is not None and second.survey is None:  # a masked record has its original's weight
@@ -131,37 +132,23 @@ def pair(
     return made
 
 
-@dataclass(frozen=True, eq=False)
-class _Released:
-    """The original at the level at which its columns were released."""
-
-    original: Table
-    masked: Table
-    names: tuple[str, ...]
-    shared: tuple[Categories | None, ...]
-
-    def applied(
-        self, x: Array, y: Array, links: tuple[Rows, Rows] | None, notes: list[str]
-    ) -> tuple[Array, dict[str, Any]]:
-        """The original's values with groups in the place of categories, and what else a pair knows of it."""
-        made, bands, coarse = x, {}, []
-        for j, (name, categories) in enumerate(zip(self.names, self.shared, strict=True)):
-            if categories is None:
-                found = bands_of(self.original, self.masked, name)
-                if found is not None:
-                    bands[name] = found
-                continue
-            column = grouped(self.original, self.masked, name, categories, x[:, j], y[:, j], links)
-            if column is not None:
-                made = np.array(x, order="F") if made is x else made
-                made[:, j] = column
-                coarse.append(name)
-        if coarse:
-            notes.append(f"compared at the level at which they were released, in groups: {listing(coarse, most=10)}")
-        if bands:
-            notes.append(f"ranks are those of the bands in which they were released: {listing(bands, most=10)}")
-        released = cache(partial(generalities, self.original, self.masked, self.names, links))
-        return made, {"bands": bands, "released": released}
+def _at_level(
+    original: Table,
+    masked: Table,
+    names: tuple[str, ...],
+    shared: Sequence[Categories | None],
+    tables: tuple[Array, Array],
+    links: tuple[Rows, Rows] | None,
+    notes: list[str],
+) -> tuple[Array, dict[str, Any]]:
+    """The original's values at the level at which they were released, and what else a pair knows of that."""
+    labels = {name: released_labels(masked, name) for name in names}
+    made, bands, coarse = at_released_level(original, names, shared, labels, tables, links)
+    if coarse:
+        notes.append(f"compared at the level at which they were released, in groups: {listing(coarse, most=10)}")
+    if bands:
+        notes.append(f"ranks are those of the bands in which they were released: {listing(bands, most=10)}")
+    return made, {"bands": bands, "released": cache(partial(generalities, original, masked, names, links))}
 
 
 def said_of_rankings(names: Sequence[str], shared: Sequence[Categories | None]) -> list[str]:
