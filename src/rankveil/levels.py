@@ -77,7 +77,7 @@ def at_released_level(
     tables: tuple[Array, Array],
     links: tuple[Rows, Rows] | None,
 ) -> tuple[Array, dict[str, Bands], list[str]]:
-    """The values of a column of categories at the level at which it was released; None where that is its own.
+    """The original at the level of a release: groups in the place of categories, bands of numbers, who has groups.
 
     `labels` are those of released columns that have some, `links` the rows that belong together, if that is known.
     """
