@@ -171,9 +171,10 @@ class Audit:
 
     def __repr__(self) -> str:
         """In short, and without the original values that the pair holds."""
-        decisive = ", ".join(f"{item.id} {_shortly(item.value)}" for item in self.headline)
-        measured = decisive or ", ".join(f"{name} {value.value:.4g}" for name, value in self.values.items())
-        return f"Audit({self.status}, {self.records} records, {measured or 'no measure applies'})"
+        decisive = [f"{item.id} {item.value:.4g}" for item in self.headline if item.value is not None]
+        measured = [f"{name} {value.value:.4g}" for name, value in self.values.items() if len(self.values) <= _NAMED]
+        shown = ", ".join(dict.fromkeys([*decisive, *measured]))
+        return f"Audit({self.status}, {self.records} records, {shown})"
 
     def _repr_html_(self) -> str:
         from rankveil.report import figures
@@ -183,10 +184,6 @@ class Audit:
         content, moved = self.to_dict(), self.rank_changes()
         charts = [figures.permutation_level(moved, n=self.records)] if moved else []
         return shown(audit_words(content), charts=charts, grids=audit_grids(content))
-
-
-def _shortly(value: float | None) -> str:
-    return "not measured" if value is None else f"{value:.4g}"
 
 
 @one_core_algebra()

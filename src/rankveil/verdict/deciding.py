@@ -69,7 +69,7 @@ class Case:
         try:
             made.manifest = content_of(manifest, records=len(second))
         except FileError as error:
-            made.notes.append(f"{error}; it was not used")
+            made.notes.append(f"{error}; what was done was learned from the two tables instead")
         return made
 
     @property
