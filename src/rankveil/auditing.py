@@ -179,11 +179,12 @@ class Audit:
     def _repr_html_(self) -> str:
         from rankveil.report import figures
         from rankveil.report.audits import audit_grids, audit_words
+        from rankveil.report.decision import decision_grid
         from rankveil.report.notebook import shown
 
         content, moved = self.to_dict(), self.rank_changes()
         charts = [figures.permutation_level(moved, n=self.records)] if moved else []
-        return shown(audit_words(content), charts=charts, grids=audit_grids(content))
+        return shown(audit_words(content), charts=charts, grids=[decision_grid(content), *audit_grids(content)])
 
 
 @one_core_algebra()

@@ -171,7 +171,7 @@ def _show(content: dict[str, Any], report: str | None, *, public: bool, everythi
     show_decision(content)
     if everything or chosen:
         output.gap()
-        output.say(audit_words(content))
+        output.say(audit_words(content, found=False))
         for caption, headings, rows in audit_grids(content):
             output.gap()
             output.line(caption)

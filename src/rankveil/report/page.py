@@ -84,10 +84,19 @@ class Section:
         return _paragraphs(self.text)
 
 
-def render(*, title: str, lead: str, sections: Sequence[Section], internal: bool, command: str | None = None) -> str:
+def render(
+    *,
+    title: str,
+    lead: str,
+    sections: Sequence[Section],
+    internal: bool,
+    command: str | None = None,
+    opening: Opening | None = None,
+) -> str:
     """The page as HTML; an internal one says so on the screen and on every printed sheet.
 
-    A public one has no command, whose arguments may name categories, and its notes name no rows.
+    A public one has no command, whose arguments may name categories, and its notes name no rows. Below an opening all
+    else stands in small under one heading.
     """
     from markupsafe import Markup
 
@@ -103,6 +112,8 @@ def render(*, title: str, lead: str, sections: Sequence[Section], internal: bool
             sections=sections,
             internal=internal,
             command=command if internal else None,
+            opening=opening if internal or opening is None else replace(opening, advice=()),
+            level=2 if opening is None else 3,
             policy=_policy(scripts),
             # Our own scripts, style and drawings, in which names are escaped already.
             scripts=[Markup(script) for script in scripts],
@@ -124,6 +135,31 @@ def without_rows(note: str) -> str:
 def notes_section(given: Sequence[str]) -> list[Section]:
     """The notes as the last part of a page; no part when there are none."""
     return [Section("Notes", notes=given)] if given else []
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What a page opens with: a light with its words, numbers that decide, and what to do about it."""
+
+    status: str
+    words: str
+    rows: Sequence[OpeningRow] = ()
+    advice: Sequence[tuple[str, str]] = ()
+    """Sentences with their commands; for internal pages only."""
+    rest: str = "All measures"
+    """What stands above everything else."""
+
+
+@dataclass(frozen=True)
+class OpeningRow:
+    """A number that decides."""
+
+    light: str
+    """`red`, `amber`, `green`, or nothing where there is no limit."""
+    name: str
+    value: str
+    limit: str
+    sentence: str
 
 
 @cache
