@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from rankveil.strengths import measured
 from rankveil.table import Table
 from rankveil.verdict.evidence import Told, columns_told
 from rankveil.verdict.headline import Measured
@@ -99,34 +100,22 @@ def _protected(
     found, certain = by["people_found"], by["certain"]
     untouched = [each for each in told if each.untouched]
     bare = bool(told) and len(untouched) == len(told)
-    base = masking
     first: list[Advice] = []
     if masking is None or bare:
         base, expected = default_masking(original, given.finding.columns if given.finding else original.names)
-        why = "Nothing was masked" if bare else "What was done is not told by a manifest"
-        rest = (
-            ""
-            if expected is None
-            else f"; at this strength at most {portion(expected)} are found by the masked columns of measured tables"
-        )
-        first.append(Advice(f"{why}: mask with {base.method}{rest}.", _mask(base)))
+        why = "Nothing was masked" if bare else "No manifest tells what was done"
+        first.append(Advice(f"{why}: mask with {base.method}{_left(expected)}.", _mask(base)))
     else:
+        base = masking
         change = stronger(masking, columns=len(masking.columns), share=found.value or 0.0, limit=FOUND_LIMIT)
         if change is not None:
-            made, expected = change
-            rest = (
-                ""
-                if expected is None
-                else f": at most {portion(expected)} are found by so many columns of measured tables"
-            )
-            text = f"Mask more strongly, {made.strength} = {made.value:g} instead of {masking.value:g}{rest}."
-            first.append(Advice(text, _mask(made)))
-    leave = [each for each in told if each.bits >= _FEWEST_BITS][:1]
-    out = [
-        Advice(_leaving(each), (*_mask(base), "--role", f"{each.name}=identifier")) for each in leave if len(told) > 1
-    ]
+            more, expected = change
+            told_of = f"{more.strength} = {more.value:g} instead of {masking.value:g}"
+            first.append(Advice(f"Mask more strongly, {told_of}{_left(expected)}.", _mask(more)))
+    leave = [each for each in told if each.bits >= _FEWEST_BITS][:1] if len(told) > 1 else []
+    out = [Advice(_leaving(each), _without(base, each.name)) for each in leave if base.columns != (each.name,)]
     # what is released as it is cannot be made safe by a stronger masking of the other columns
-    yield from [*out, *first] if leave and leave[0].untouched and not bare else [*first, *out]
+    yield from [*out, *first] if out and leave[0].untouched and not bare else [*first, *out]
     if by.get("k_anonymity") is not None and by["k_anonymity"].status == "red":
         yield from _grouped(by["k_anonymity"], given, None if bare else masking)
     yield _compare("Let compare find the least masking with which no more people are found than the limit.")
@@ -135,10 +124,23 @@ def _protected(
         yield Advice(text, ("rankveil", "attack", ORIGINAL, RELEASE, "--records", PEOPLE))
 
 
+def _without(masking: Masking, name: str) -> tuple[str, ...]:
+    """The same masking with a column left out of the release."""
+    others = tuple(each for each in masking.columns if each != name)
+    return (*_mask(replace(masking, columns=others)), "--role", f"{name}=identifier")
+
+
 def _leaving(told: Told) -> str:
     as_it_is = "is released as it is and " if told.untouched else ""
     narrowed = f"narrowing a person down to about 1 record in {_records(told.bits)}"
     return f"Leave out {told.name}: it {as_it_is}tells most, {narrowed}."
+
+
+def _left(expected: float | None) -> str:
+    """What is found at a strength, by the table of strengths."""
+    if expected is None:
+        return ""
+    return f" (on {measured().records:,} records of measured tables that left at most {portion(expected)} found)"
 
 
 def _records(bits: float) -> str:
@@ -164,8 +166,10 @@ def _kept(utility: Item, masking: Masking | None, given: Measured, *, exposed: b
     if masking is not None and not exposed:
         change = weaker(masking, columns=len(masking.columns))
         if change is not None:
-            text = f"Mask less, {change.strength} = {change.value:g} instead of {masking.value:g}: that leaves room."
-            yield Advice(text, _mask(change))
+            less, expected = change
+            told = f"{less.strength} = {less.value:g} instead of {masking.value:g}"
+            text = f"Mask less, {told}{_left(expected)}."
+            yield Advice(text, _mask(less))
     if masking is not None and masking.method != "copula_swap" and utility.more.get("measure") != "table_cells":
         text = "Swap by a copula instead: it keeps all distributions and nearly all rank correlations."
         yield Advice(text, _mask(replace(masking, method="copula_swap", parameters={}, then=())))
@@ -174,7 +178,7 @@ def _kept(utility: Item, masking: Masking | None, given: Measured, *, exposed: b
 
 def _measured(given: Measured) -> Iterator[Advice]:
     """What was not measured, and can be."""
-    if given.pair is not None:
+    if "people_found" not in given.not_applicable and given.finding is None and given.pair is not None:
         yield Advice("Measure everything before deciding.", ("rankveil", "audit", ORIGINAL, RELEASE))
 
 

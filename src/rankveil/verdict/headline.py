@@ -92,7 +92,7 @@ def _share(finding: Finding, scenario: Finding | None) -> Item:
         status = worst((status, "amber"))
     said = f"{_told(finding)} by somebody who knows all originals."
     if not measured:
-        said = f"Which record is whose is not known: by his own account, {said[0].lower()}{said[1:]}"
+        said = f"Which record is whose is not known: by the intruder's own account {said[0].lower()}{said[1:]}"
     more: dict[str, Any] = {"interval": list(finding.interval), "people": finding.count}
     if scenario is not None:
         knows = {"columns": list(scenario.columns), "people": scenario.people, "chosen": scenario.chosen}
@@ -106,9 +106,13 @@ def _told(finding: Finding) -> str:
     """A re-identification rate with its interval and the number of people it is taken over."""
     low, high = finding.interval
     return (
-        f"{people(finding.share)} can be re-identified ({portion(finding.share)} of {finding.count:,} people, 95 % "
+        f"{people(finding.share)} can be re-identified ({portion(finding.share)} of {_counted(finding.count)}, 95 % "
         f"interval {100 * low:.3g} to {portion(high)})"
     )
+
+
+def _counted(many: int) -> str:
+    return "1 person" if many == 1 else f"{many:,} people"
 
 
 def _certain(finding: Finding, scenario: Finding | None) -> Item:

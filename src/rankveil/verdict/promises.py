@@ -96,23 +96,22 @@ class Checked:
 def checked(promise: Promise, released: Table | None, least_move: Callable[[str], float | None]) -> Checked:
     """A promise beside the release; `least_move` gives the least rank change of a column, None without a mapping."""
     if promise.kind == "k":
-        names = listing(promise.columns, most=4)
+        said = f"the promised k = {promise.least:g} for {listing(promise.columns, most=4)}"
         if released is None or any(name not in released.names for name in promise.columns) or not len(released):
-            return Checked(promise, None, f"k = {promise.least} for {names} could not be checked")
+            return Checked(promise, None, f"{said} could not be checked")
         found = smallest_class(released, promise.columns, missing=promise.missing)
         if found >= promise.least:
-            return Checked(promise, True, f"k = {promise.least} for {names} holds (smallest class {found})")
-        return Checked(promise, False, f"k = {promise.least} for {names} is refuted: the smallest class has {found}")
+            return Checked(promise, True, f"{said} holds (smallest class {found})")
+        return Checked(promise, False, f"{said} is refuted: the smallest class has {found}")
     if promise.kind == "d":
         (name,) = promise.columns
+        said = f"the promised d = {promise.least:g} for {name}"
         moved = least_move(name)
         if moved is None:
-            return Checked(promise, None, f"d = {promise.least:g} for {name} needs the mapping to be checked")
+            return Checked(promise, None, f"{said} needs the mapping to be checked")
         if moved >= promise.least:
-            return Checked(promise, True, f"d = {promise.least:g} for {name} holds (least {moved:g})")
-        return Checked(
-            promise, False, f"d = {promise.least:g} for {name} is refuted: a value moved by {moved:g} ranks only"
-        )
+            return Checked(promise, True, f"{said} holds (least {moved:g})")
+        return Checked(promise, False, f"{said} is refuted: a value moved by {moved:g} ranks")
     what = "differential privacy" if "differential privacy" in promise.sentence else promise.sentence.partition(":")[0]
     return Checked(promise, None, f"{what} is promised by the method; {_NOT_TESTED}")
 

@@ -132,13 +132,15 @@ def stronger(masking: Masking, *, columns: int, share: float, limit: float) -> t
     return _allowed(masking, target)
 
 
-def weaker(masking: Masking, *, columns: int) -> Masking | None:
+def weaker(masking: Masking, *, columns: int) -> tuple[Masking, float | None] | None:
     """The same at the strength of the table of strengths, where it is stronger than that."""
     known = measured().methods.get(masking.method)
     if known is None or known.parameter not in masking.parameters:
         return None
     wanted = strength_for(masking.method, columns)
-    return masking.with_strength(wanted) if wanted < masking.value else None
+    if wanted >= masking.value:
+        return None
+    return masking.with_strength(wanted), found_at(masking.method, wanted, columns)
 
 
 def _allowed(masking: Masking, value: float) -> tuple[Masking, None] | None:
