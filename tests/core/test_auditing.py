@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 import pytest
 
 import rankveil as rv
-from rankveil.auditing import Gate
 from rankveil.catalogue import get_measure
 from rankveil.errors import FileError, NotApplicableError, PairError, ParameterError
 from rankveil.manifest import Manifest
 from rankveil.matching import MOST_DOMAINS
 from rankveil.pairing import pair_tables
+from rankveil.verdict.gates import Gate
 
 
 @pytest.fixture

@@ -131,11 +131,11 @@ def guarantees(
     if not given:
         why = "there is no manifest" if manifest is None else "the manifest gives none"
         return Item("guarantees", 0, 0, "green", f"None promised: {why}.", {"promised": 0})
-    if another:
-        said = "The release is not the table that its manifest describes: what that promises is not said of this file."
-        return Item("guarantees", None, 0, "amber", said, {"promised": len(given)})
     found = [checked(promise, released, least_move) for promise in given]
     refuted = sum(each.holds is False for each in found)
+    if another and not refuted:
+        said = "The release is not the table that its manifest describes: what that promises is not said of this file."
+        return Item("guarantees", None, 0, "amber", said, {"promised": len(given)})
     statuses: list[Status] = ["green" if each.holds else "red" if each.holds is False else "amber" for each in found]
     order = sorted(dict.fromkeys(each.sentence for each in found), key=lambda said: "refuted" not in said)
     return Item("guarantees", refuted, 0, worst(statuses), f"{_joined(order)}.", {"promised": len(given)})
