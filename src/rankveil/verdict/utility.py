@@ -47,7 +47,7 @@ def _of_use(value: Value) -> str:
 
 _FEWEST_CELLS = 0.1
 """The share of the cells of two-way tables that must be within 5 %. It is low, for 5 % is little: of tables of 25 cells
-and a thousand records another sample of the same size keeps a quarter, and a masking in which no more than 9 % are found
+and a thousand records another sample of the same size keeps a quarter, and a masking in which at most 9 % are found
 and no correlation changes by more than 0.1 keeps a sixth."""
 
 _LOSSES: Mapping[str, _Loss] = {
