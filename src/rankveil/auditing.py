@@ -6,24 +6,26 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from rankveil import catalogue
 from rankveil.beside import mapping_beside
 from rankveil.catalogue import Array, Measure, Value, get_measure
 from rankveil.cluster.places import Parts, place_for, several
-from rankveil.errors import NotApplicableError, PairError, ParameterError
+from rankveil.errors import NotApplicableError, PairError, ParameterError, suggestion
 from rankveil.execute import in_threads, one_core_algebra
 from rankveil.intruder.finding import Finding
+from rankveil.measures._estimates import Stated
 from rankveil.measuring import Measuring, Settings
 from rankveil.moments import of_replicates
-from rankveil.pairing import pair_tables
+from rankveil.pairing import pair_tables, released_table
 from rankveil.pairs import Pair
 from rankveil.partitions.places import is_address
 from rankveil.ranks import rank_changes
 from rankveil.schema import listed
 from rankveil.table import Table
+from rankveil.uses import Uses
 from rankveil.verdict.advice import Advice
 from rankveil.verdict.deciding import Case, Together
 from rankveil.verdict.gates import Gate, judged
@@ -197,11 +199,12 @@ def measure_pair(
     target: str | None = None,
     nearest: bool = False,
     intruder: Callable[[], Finding] | None = None,
+    use: Callable[[], list[Stated]] | None = None,
     progress: Progress | None = None,
 ) -> Audit:
     """Every chosen measure (all by default) of a pair; what does not apply is recorded, not raised."""
     _, chosen = _asked_for(names, gates)
-    measuring = Measuring(pair, settings=settings, target=target, nearest=nearest, intruder=intruder)
+    measuring = Measuring(pair, settings=settings, target=target, nearest=nearest, intruder=intruder, use=use)
     values: dict[str, Value] = {}
     not_applicable: dict[str, str] = {}
     for number, name in enumerate(chosen):
@@ -294,6 +297,7 @@ def audit(
     fail_if: Sequence[str] = (),
     settings: Settings | None = None,
     target: str | None = None,
+    use: Any = None,
     pair: str | None = None,
     manifest: Any = None,
     knows: Sequence[str] | None = None,
@@ -310,8 +314,9 @@ def audit(
 
     `masked` may be a list of several masked versions: every measure is then their mean, with its standard deviation and
     interval, and `secret`, `mapping` and `manifest` may be lists too. `settings` are parameters of measures, as in
-    `{"um": {"basis": "values"}}`; `target` names the column of a stated use; `pair="nearest"` lets losses pair the
-    records of tables that do not correspond. `manifest` is what was published of the masking, which the intruder of
+    `{"um": {"basis": "values"}}`; `target` names the column of a stated use, and `use` states regressions, means and
+    tables whose estimates are compared (the path of a TOML file, or what it holds); `pair="nearest"` lets losses pair
+    the records of tables that do not correspond. `manifest` is what was published of the masking, which the intruder of
     `people_found` uses; `masked` may be what `rv.mask` or `Release.write` returned, with its manifest and the mapping
     in its secret. `matching` says how the tables belong together: columns, key, mapping, secret, by, seed, and the
     columns' schema.
@@ -334,8 +339,9 @@ def audit(
         masked, manifests, matching = of_releases(masked, manifests, matching, beside)
     else:
         masked, manifest = of_release(masked, manifest, matching, beside)
-    how = {"target": target, "pair": pair, **matching}
+    how = {"target": target, "use": use, "pair": pair, **matching}
     how |= {"knows": knows, "people": None if people == 1 else people}
+    uses = None if use is None else Uses.of(use)
     place, said = place_for(original, masked, cluster, how)
     said = [*beside, *said]
     if place is not None:
@@ -350,11 +356,14 @@ def audit(
     if not several(masked):
         both = pair_tables(original, masked, **matching)
         case = Case.of(original, masked, manifest, **scenario, **matching)
+        asked["use"] = uses and cache(partial(_stated, original, masked, uses, **matching))
         made = _of_case(case, both, settings, progress=progress, **asked)
         made.headline, made.advice = case.decided(made.values, made.not_applicable, both)
         made.notes += [*said, *([] if case.another is None else [case.another])]
     else:
-        made = _of_versions(original, masked, manifests, scenario, settings, progress=progress, asked=asked, **matching)
+        made = _of_versions(
+            original, masked, manifests, scenario, settings, progress=progress, asked=asked, uses=uses, **matching
+        )
         made.notes += said
     made.gates = judged([Gate.parse(rule) for rule in listed(fail_if)], made.values, made.headline)
     return made if paths is None else made.of_files(*paths)
@@ -391,6 +400,7 @@ def _of_versions(
     *,
     progress: Progress | None,
     asked: Mapping[str, Any],
+    uses: Uses | None,
     secret: Sequence[Any],
     mapping: Sequence[Any],
     **matching: Any,
@@ -402,7 +412,9 @@ def _of_versions(
         own = {"secret": hidden, "mapping": mapped, **matching}
         both = pair_tables(original, each, beside=made[0].pair if made else None, **own)
         cases.append(Case.of(original, each, told, **scenario, **own))
-        made.append(_of_case(cases[-1], both, settings, progress=_part(progress, number, len(masked)), **asked))
+        used = uses and cache(partial(_stated, original, each, uses, **own))
+        part = _part(progress, number, len(masked))
+        made.append(_of_case(cases[-1], both, settings, progress=part, use=used, **asked))
         if (other := cases[-1].another) is not None:
             made[-1].notes.append(other)
     together = Together(cases, key=matching.get("key"))
@@ -415,6 +427,25 @@ def _of_versions(
     if any("people_found" in alone.values for alone in made):
         whole.notes.append("the headline counts whom somebody finds who holds all versions together")
     return whole
+
+
+def _stated(
+    original: Any, masked: Any, uses: Uses, *, columns: Any = None, by: Any = None, **matching: Any
+) -> list[Stated]:
+    """The tables in the columns of every use, whichever are compared otherwise."""
+    declared = {name: matching.pop(name) for name in ("schema", "decimal") if name in matching}
+    first, second = Table.of(original, **declared), released_table(masked, **declared)
+    made = []
+    for use in uses.stated:
+        for name in use.columns:
+            if name not in first.names:
+                raise ParameterError(f"{use}: there is no column {name}{suggestion(name, first.names)}")
+        lost = [name for name in use.columns if name not in second.names or second.cells(name).missing.all()]
+        # what is lost is compared with nothing
+        both = (first, first) if lost else (first, second)
+        tables = pair_tables(*both, columns=use.columns, **({} if lost else matching))
+        made.append(Stated(use, tables, tuple(lost)))
+    return made
 
 
 def _one_each(given: Any, count: int, what: str) -> list[Any]:

@@ -44,6 +44,10 @@ def audit(
     target: Annotated[
         str | None, typer.Option("--target", metavar="COL", help="The column that users want to explain by the others.")
     ] = None,
+    use: Annotated[
+        str | None,
+        typer.Option("--use", metavar="F.toml", help="Regressions, means and tables whose estimates are to be kept."),
+    ] = None,
     pair: Annotated[
         str | None,
         typer.Option(
@@ -90,6 +94,7 @@ def audit(
             **{f"masked table{f' {i + 1}' if i else ''}": path for i, path in enumerate(masked)},
             "secret": matching.secret,
             "file of roles": reading.roles,
+            "file of uses": use,
         }
         found = check_outputs({"report": report}, inputs)
     if pair is not None and not matching.no_mapping:
@@ -102,10 +107,10 @@ def audit(
         "settings": _settings(given),
     }
     known = None if knows is None else words.chosen(knows, option="--knows")
-    use: dict[str, Any] = {"by": by, "target": target, "pair": pair}
-    use |= {"knows": known, "people": None if people == 1 else people}
+    for_use: dict[str, Any] = {"by": by, "target": target, "pair": pair, "use": use}
+    for_use |= {"knows": known, "people": None if people == 1 else people}
     with watching("measuring", quiet=as_json) as progress, kept_when_stopped():
-        place = place_of(original, masked, reading, matching, clustering, use)
+        place = place_of(original, masked, reading, matching, clustering, for_use)
         if place.cluster is not None:
             how = {**place.how, "cluster": place.cluster, "subjects": subjects}
             made = rv.audit(original, masked[0], progress=progress, **asked, **how)
@@ -123,8 +128,8 @@ def audit(
                 _manifest(path, table, both.notes, found=_finds_people(asked["measures"], known, people))
                 for path, table in zip(masked, both.tables[1:], strict=True)
             ]
-            use |= {"manifest": told if several else told[0], "people": people}
-            made = rv.audit(both.original, both.masked, progress=progress, **asked, **use, **both.matching)
+            for_use |= {"manifest": told if several else told[0], "people": people}
+            made = rv.audit(both.original, both.masked, progress=progress, **asked, **for_use, **both.matching)
             made.notes[:0] = [*place.notes, *both.notes]
         made.of_files(*map(addresses.hidden_word, (original, masked[0])), reading=reading.told)
         if report is not None:
