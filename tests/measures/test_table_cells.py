@@ -38,6 +38,7 @@ def test_cells_by_hand() -> None:
         "cells": 5,
         "kept": 2,
         "by_records": 140 / 200,
+        "expected": made.details["expected"],
         "records": [200, 200],
     }
     assert table_cells(x, y, within=10.0).value == 3 / 5
@@ -143,3 +144,19 @@ def test_missing_values_are_left_out_pair_by_pair_and_said() -> None:
     made = table_cells(x, gone, names=("A", "B", "C"))
     assert made.value == 0.0
     assert "no released record has both columns, so no cell of the table is kept: A by C" in made.notes
+
+
+def test_the_level_of_two_samples_of_one_population() -> None:
+    rng = np.random.default_rng(6)
+    shares = rng.dirichlet(np.full(12, 3.0))
+    found = []
+    for n, m in ((3_000, 3_000), (20_000, 5_000)):
+        made = []
+        for _ in range(60):
+            x, y = (np.column_stack(divmod(rng.choice(12, size, p=shares), 4)).astype(float) for size in (n, m))
+            value = table_cells(x, y)
+            made.append((value.value, value.details["expected"]))
+        values, expected = np.mean(made, axis=0)
+        assert abs(values - expected) < 5 * np.std(made, axis=0)[0] / np.sqrt(60) + 0.01  # the normal approximation
+        found.append(expected)
+    assert found[0] < found[1]

@@ -19,7 +19,7 @@ import numpy as np
 from rankveil.catalogue import EVERY_KIND, Array, Range, Value, measure
 from rankveil.errors import NotApplicableError, listing
 from rankveil.execute import in_threads
-from rankveil.measures._codes import Codes, coded, fits, positive
+from rankveil.measures._codes import Codes, coded, fits, positive, worth
 from rankveil.measures._pairwise import Pair, Present, by_present, groups_of
 from rankveil.moments import counted, quantiles
 from rankveil.sorting import in_order, order_of
@@ -100,6 +100,8 @@ class _Table:
     kept: int
     by_records: float
     """The share of the original records that are in cells that are kept."""
+    expected: float
+    """The share of cells that is about kept between two tables of independent records from one population."""
     records: tuple[int, int]
 
     @property
@@ -171,7 +173,21 @@ def _compared(
     else:
         kept = np.zeros(first.size, np.bool_)
     share = float(first[kept].sum() / total[0])
-    return _Table(first.size, int(np.count_nonzero(kept)), min(share, 1.0), (x.size, y.size))
+    expected = 0.0
+    if total[1] > 0:
+        expected = _by_chance(first / total[0], worth(x.size, weight_x), worth(y.size, weight_y), within=within)
+    return _Table(first.size, int(np.count_nonzero(kept)), min(share, 1.0), expected, (x.size, y.size))
+
+
+def _by_chance(p: Array, n: float, m: float, *, within: float) -> float:
+    """The mean over the cells of P(|N(0, 1)| <= within / s); s^2 = (1 - p) / p (1 / n + 1 / m), variance of p' / p."""
+    from scipy.special import ndtr
+
+    there = p > 0
+    spread = np.sqrt(np.maximum((1 - p[there]) / p[there], 0.0) * (1 / n + 1 / m))
+    kept = np.ones(spread.size)
+    kept[spread > 0] = 2 * ndtr(within / spread[spread > 0]) - 1
+    return float(kept.sum()) / p.size
 
 
 def _coded(x: Array, y: Array, weight: Array | None, *, classes: int | None) -> _Coded:
@@ -232,6 +248,7 @@ def _value(tables: dict[Pair, _Table], names: tuple[str, ...], left_out: list[st
             "cells": table.cells,
             "kept": table.kept,
             "by_records": table.by_records,
+            "expected": table.expected,
             "records": list(table.records),
         }
 
@@ -244,6 +261,7 @@ def _value(tables: dict[Pair, _Table], names: tuple[str, ...], left_out: list[st
         "cells": sum(each.cells for each in some),
         "kept": sum(each.kept for each in some),
         "by_records": math.fsum(each.by_records for each in some) / len(some),
+        "expected": math.fsum(each.expected for each in some) / len(some),
         "records": [[least(side) for side in used] for least in (min, max)],
     }
     notes = []
