@@ -258,7 +258,8 @@ def _heat_title(heat: Heat, table: Array, *, square: bool) -> str:
         return f"No {heat.name} is known"
     if sizes[row, column] == 0:
         return f"Every {heat.name} is 0"
-    return f"Strongest {heat.name}: {heat.rows[row]} and {heat.columns[column]}, {number(table[row, column])}"
+    how = "Largest" if heat.name.startswith("change") else "Strongest"
+    return f"{how} {heat.name}: {heat.rows[row]} and {heat.columns[column]}, {number(table[row, column])}"
 
 
 def loss_per_attribute(losses: Mapping[str, Mapping[str, float]], *, title: str | None = None) -> Chart:
