@@ -17,6 +17,7 @@ from rankveil.intruder.fitting import fitted_models
 from rankveil.intruder.learning import Learned, learned_model
 from rankveil.intruder.low_bits import low_bits
 from rankveil.intruder.model import Model, Part, stated_model
+from rankveil.intruder.nearly import loosen
 from rankveil.intruder.shared import SharedColumns
 from rankveil.intruder.simulation import Simulated, Simulator, Told, told_by
 from rankveil.intruder.structure import NO_LINKS, linked_by_pairs
@@ -453,6 +454,8 @@ class Attack:
         number = releases_for(self.count) if self.calibrate else min(2, releases_for(self.count))
         releases = [self._simulated(simulator, k, number) for k in range(number)]
         model, open_ = stated_model(self.shared, simulator, releases, self.names)
+        if self.records <= self.count:
+            loosen(model, self.values)
         strange = model.strangers(self.values)
         if strange:
             name, many = max(strange.items(), key=lambda item: item[1])
