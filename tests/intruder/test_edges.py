@@ -10,7 +10,10 @@ import pandas as pd
 import pytest
 
 import rankveil as rv
+from rankveil.errors import FileError, TableError
+from rankveil.intruder.finding import find_people
 from rankveil.plans import Plan, Step
+from rankveil.table import Table
 
 THREE = pd.DataFrame({"a": [1.0, 2.0, 3.0]})
 
@@ -63,3 +66,36 @@ def test_people_whose_record_is_nowhere_near_have_none(masked: Callable[..., Any
         found = release.attacked(people=people)
         assert found.share > 0.9
         assert abs(found.expected - found.found) < 4
+
+
+def test_fewer_originals_than_released_records_are_no_fault_of_the_manifest(masked: Callable[..., Any]) -> None:
+    """Of somebody whom he does not know there is a record with values that no original of his gives."""
+    rng = np.random.default_rng(2)
+    table = pd.DataFrame({"a": rng.lognormal(8, 1, 60).round(), "b": rng.permutation(60) * 1.0})
+    release = masked(table, "additive_noise", alpha=0.1, columns=["a"])
+    some = find_people(
+        Table(table.iloc[:40]),
+        Table(release.data),
+        manifest=release.manifest,
+        truth=np.where(release.truth < 40, release.truth, -1),
+    )
+    assert (some.count, some.records, some.share) == (40, 60, 1.0)
+    with pytest.raises(FileError, match="the manifest does not describe this release: column b"):
+        other = table.assign(b=table["b"] + 0.5)
+        find_people(Table(other), Table(release.data), manifest=release.manifest)
+
+
+def test_a_table_without_records_has_nobody_to_find() -> None:
+    empty = pd.DataFrame({"a": np.zeros(0)})
+    some = pd.DataFrame({"a": np.arange(3.0)})
+    for original, released, said in ((empty, empty, "original"), (some, empty, "release")):
+        with pytest.raises(TableError, match=f"the {said} has no records"):
+            rv.attack(original, released, mapping=False, draws=10)
+
+
+def test_a_manifest_of_a_newer_version_says_so(masked: Callable[..., Any]) -> None:
+    text = rv.mask(THREE, "round", seed=1).manifest.to_json()
+    with pytest.raises(FileError, match="of another version of rankveil: its schema is rankveil/manifest/2"):
+        rv.Manifest.from_json(text.replace("rankveil/manifest/1", "rankveil/manifest/2"))
+    with pytest.raises(FileError, match="is not a manifest: its schema is not"):
+        rv.Manifest.from_json(text.replace("rankveil/manifest/1", "rankveil/plan/1"))

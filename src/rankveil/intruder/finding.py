@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rankveil.errors import FileError, ParameterError, listing
+from rankveil.errors import FileError, ParameterError, TableError, listing
 from rankveil.intruder.bets import Bets, bets
 from rankveil.intruder.calibration import Calibration, claims, wilson
 from rankveil.intruder.certainty import certain_links, links_by_what_is_left
@@ -192,6 +192,9 @@ def attack_on(
     """An attack that is ready to be made, its arguments checked."""
     if isinstance(people, bool) or not 0 < people <= 1:
         raise ParameterError(f"people must be a share above 0 and at most 1, not {people!r}")
+    for table, what in ((original, "original"), (released, "release")):
+        if not len(table):
+            raise TableError(f"the {what} has no records, so there is nobody to find")
     shared = SharedColumns.of(original, released, columns)
     if knows is not None:
         unknown = [name for name in knows if name not in shared.names]
@@ -474,7 +477,8 @@ class Attack:
         if self.records <= self.count:
             loosen(model, self.values)
         strange = model.strangers(self.values)
-        if strange:
+        spare = max(self.records - self.count, 0)  # records of people who are not among the originals
+        if strange and max(strange.values()) > spare:
             name, many = max(strange.items(), key=lambda item: item[1])
             raise FileError(
                 f"the manifest does not describe this release: column {name} has {many} values that its steps do not "
