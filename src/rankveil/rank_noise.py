@@ -95,15 +95,17 @@ def _gathered(centres: Array, step: float) -> tuple[Array, Array]:
 
     The shares keep the mean of every centre, so a distribution about them is off by (step / 8 widths)^2 at most.
     """
-    values, many = np.unique(centres, return_counts=True)
-    span = (values[-1] - values[0]) / step
-    if values.size <= span + 2:
-        return values, many.astype(np.float64)
+    values, counts = np.unique(centres, return_counts=True)
+    many = counts.astype(np.float64)
+    if values.size <= (values[-1] - values[0]) / step + 2:
+        return values, many
     place = (values - values[0]) / step
     low = np.floor(place).astype(np.int64)
     upper = many * (place - low)
     size = int(low[-1]) + 2
-    made = np.bincount(low, weights=many - upper, minlength=size) + np.bincount(low + 1, weights=upper, minlength=size)
+    made = np.zeros(size)
+    made += np.bincount(low, weights=many - upper, minlength=size)
+    made += np.bincount(low + 1, weights=upper, minlength=size)
     return values[0] + step * np.arange(size), made
 
 
