@@ -194,6 +194,16 @@ class Pair:
         return self._of_all(slice(None), *there)
 
     @cached_property
+    def available(self) -> View:
+        """All records of both tables, NaN where a value is missing; `whole` where nothing is."""
+        if self.mapping == "none" and self.everything is None:
+            return self.whole
+        x, y, original, masked = self._all
+        if not (np.isnan(x).any() or np.isnan(y).any()):
+            return self.whole
+        return self._make(x, y, original, masked, names=self.names, paired=False)
+
+    @cached_property
     def whole_columns(self) -> tuple[Column, ...]:
         """For each column all records that have it on their own side."""
         if self.mapping == "none":

@@ -283,6 +283,11 @@ class Column:
     def __len__(self) -> int:
         return len(self._view)
 
+    @property
+    def records(self) -> list[int]:
+        """How many original and how many masked records have the column."""
+        return [len(self._view.sides[side]) for side in "xy"]
+
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._view, name)
         if name in _OF_RECORDS:

@@ -14,6 +14,7 @@ from rankveil.report import figures
 from rankveil.report.chart import Array, Chart, Line
 from rankveil.report.look import number
 from rankveil.report.page import Captioned, Grid, Section, notes_section, render, without_rows
+from rankveil.report.uses import uses_grids
 
 _MAPPINGS = {
     "rows": "records correspond by their order",
@@ -291,6 +292,7 @@ def audit_grids(content: Mapping[str, Any], *, public: bool = False) -> list[Cap
         if rows:
             made.append((f"{caption} ({family})", ("measure", "value", *more, "better", "what it is"), rows))
     made += _models_grid(measures)
+    made += [] if public else uses_grids(measures)
     if crossed:
         rows = [(name, *(errors.get(kind) for kind in _ERRORS)) for name, errors in crossed.items()]
         made.append(("The information-loss table (loss, lower is better)", ("measure", *_ERRORS.values()), rows))
