@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rankveil.deciding import decided_table
 
 import rankveil as rv
+from rankveil.deciding import decided_table
 
 
 def table(values: list[Any] | pa.Array, name: str = "INCOME", *, decimal: str = ".", **schema: Any) -> rv.Table:
