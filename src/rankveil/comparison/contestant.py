@@ -42,6 +42,8 @@ class Contestant:
     scale: Scale | None
     replicates: int
     columns: tuple[str, ...] | None
+    besides: tuple[Step, ...] = ()
+    """What a release does besides where no columns are named: categories that the method does not take, groups."""
 
     @classmethod
     def of(
@@ -64,6 +66,8 @@ class Contestant:
             scale = Scale.of(method.parameter(method.strength), stronger=method.stronger, most=most)
         repeat = {method.reproducible_with: True} if method.reproducible_with else {}
         made = cls(method, dict(fixed), {**fixed, **repeat}, scale, replicates if method.random else 1, None)
+        if columns is None and study.table.schema.decisions is not None:
+            return replace(made, besides=masking.besides(made._step, study.table))
         if method.works_on in ("records", "names") or columns is None:
             return made
         # the others stay as they are; where it can work on none, the masking says why
@@ -91,7 +95,8 @@ class Contestant:
 
     def plan(self, strength: float, *, study: bool = False) -> Plan:
         """The masking at a strength."""
-        return Plan((Step(self.method.id, self.parameters(strength, study=study), columns=self.columns),))
+        step = Step(self.method.id, self.parameters(strength, study=study), columns=self.columns)
+        return Plan((step, *self.besides))
 
     def tasks(self, strength: float, asked: Sequence[str]) -> list[Task]:
         """One task for each replicate."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 from rankveil.masking.account import Account, Applied
 from rankveil.masking.applying import apply
 from rankveil.masking.choosing import as_labels, columns_of, said_of_kinds, suited, takes
-from rankveil.masking.defaults import Defended, defended, masks, telling_weights, untouched
+from rankveil.masking.defaults import Defended, besides, defended, masks, telling_weights, untouched
 from rankveil.masking.release_key import release_key
 from rankveil.masking.settling import settled
 
@@ -26,6 +26,7 @@ __all__ = [
     "Defended",
     "apply",
     "as_labels",
+    "besides",
     "columns_of",
     "defended",
     "masks",

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from rankveil.deciding import decided_table
-from rankveil.errors import ParameterError, TableError, listing
+from rankveil.errors import ParameterError, RankveilError, TableError, listing
 from rankveil.masking.choosing import as_labels, columns_for, taken
 from rankveil.masking.working import Work
 from rankveil.plans import Plan, Step
@@ -99,6 +99,15 @@ def defended(
     if released:
         notes.append(f"warning: identifiers are released because it was asked for: {listing(released)}")
     return Defended(made, Plan(tuple(steps)), tuple(notes), released)
+
+
+def besides(step: Step, table: Table) -> tuple[Step, ...]:
+    """The steps by which a step that names no columns is completed; none that leaves columns out."""
+    try:
+        made = defended(Plan((step,)), table).plan.steps
+    except RankveilError:  # it can mask none, which is said where it masks
+        return ()
+    return tuple(each for each in made if each is not step and each.entry.works_on != "names") if step in made else ()
 
 
 def masks(step: Step) -> bool:
