@@ -214,7 +214,7 @@ def test_the_manifest_beside_a_table_of_a_database(example: Path, run: Any, refu
     need(f"{scheme}:")
     (example / "more").mkdir()
     address = f"{scheme}:///more/s.db?table=mixed"
-    run("mask", "original.csv", "-o", address, "--method", "record_shuffle")
+    run("mask", "original.csv", "-o", address, "--method", "rank_swap", "--then", "record_shuffle")
     beside = "the mapping was read from the secret beside the release: more/s.db.mixed.secret.json"
     assert beside in run("audit", "original.csv", address, "--measures", "um", "--json").json["notes"]
     Path("more/s.db.mixed.secret.json").rename("private.json")
@@ -234,7 +234,7 @@ def test_the_manifest_beside_a_table_of_a_database(example: Path, run: Any, refu
 
 def test_the_manifest_beside_a_workbook_whose_sheet_is_named(example: Path, run: Any, refused: Any) -> None:
     need(".xlsx")
-    run("mask", "original.csv", "-o", "mixed.xlsx", "--method", "record_shuffle")
+    run("mask", "original.csv", "-o", "mixed.xlsx", "--method", "rank_swap", "--then", "record_shuffle")
     name = metadata.read_table(files.load("mixed.xlsx").data.schema).label
     sheet = f"mixed.xlsx#{name}"
     assert run("audit", "original.csv", sheet, "--measures", "um", "--json").json["mapping"] == "secret"

@@ -39,7 +39,7 @@ def test_who_says_how_records_correspond_is_believed(synthetic: tuple[str, str],
 
 @pytest.mark.parametrize("verb", ["audit", "attack", "certify"])
 def test_reordered_rows_need_the_secret(example: Path, run: Any, refused: Any, verb: str) -> None:
-    run("mask", "original.csv", "-o", "mixed.csv", "--method", "record_shuffle")
+    run("mask", "original.csv", "-o", "mixed.csv", "--method", "rank_swap", "--then", "record_shuffle")
     code = 0 if verb == "audit" else 1  # all its values stand there
     found = run(verb, "original.csv", "mixed.csv", "--json", code=code).json
     assert found["mapping"] == "secret"
@@ -78,8 +78,8 @@ def test_a_manifest_that_does_not_fit_is_said_and_not_used(synthetic: tuple[str,
 def test_a_secret_beside_that_is_of_another_release_is_refused(
     example: Path, run: Any, refused: Any, verb: str
 ) -> None:
-    run("mask", "original.csv", "-o", "mixed.csv", "--method", "record_shuffle")
-    run("mask", "original.csv", "-o", "kept.csv", "--method", "identity", "--keep-order")
+    run("mask", "original.csv", "-o", "mixed.csv", "--method", "rank_swap", "--then", "record_shuffle")
+    run("mask", "original.csv", "-o", "kept.csv", "--method", "rank_swap", "--keep-order")
     Path("kept.csv.secret.json").replace("mixed.csv.secret.json")
     assert refused(verb, "original.csv", "mixed.csv") == (
         "mixed.csv: its rows were reordered, as its manifest says; mixed.csv.secret.json holds no mapping, so it is "
@@ -139,7 +139,7 @@ def test_each_of_several_versions_is_read_with_its_own_manifest(synthetic: tuple
 
 def test_a_reordered_version_among_several_is_not_taken_in_its_order(example: Path, run: Any, refused: Any) -> None:
     run("mask", "original.csv", "-o", "swapped.csv", "--method", "rank_swap")
-    run("mask", "original.csv", "-o", "mixed.csv", "--method", "record_shuffle")
+    run("mask", "original.csv", "-o", "mixed.csv", "--method", "rank_swap", "--then", "record_shuffle")
     both = run("audit", "original.csv", "swapped.csv", "mixed.csv", "--measures", "cm2,um", "--json").json
     for name in ("swapped.csv", "mixed.csv"):
         assert f"the mapping was read from the secret beside the release: {name}.secret.json" in both["notes"]
