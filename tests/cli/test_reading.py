@@ -78,9 +78,9 @@ def test_roles_from_a_file_and_flags_that_win(people: str, write: Write, run: An
     flags = ("--kind", "EDU=nominal,PAY=numeric", "--role", "ID=confidential", "--missing", "NONE")
     found = run("inspect", people, "--roles", "roles.toml", *flags, "--json").json
     by_name = {column["name"]: column for column in found["columns"]}
-    assert found["masked"] == ["ID", "EDU", "PAY"]  # its role was given, so a nominal column is masked too
+    assert found["masked"] == ["ID", "EDU", "PAY", "GROUP"]  # its role was given, so a nominal column is masked too
     other = run("inspect", people, "--roles", "roles.toml", *flags, "--role", "EDU=other", "--json").json
-    assert other["masked"] == ["ID", "PAY"]
+    assert other["masked"] == ["ID", "PAY", "GROUP"]
     assert (by_name["EDU"]["kind"], by_name["GROUP"]["missing"]) == ("nominal", 0)
     kept = declared_schema(Reading(roles="roles.toml", kind=["EDU=ordinal"]))
     assert kept.levels == {"EDU": ("low", "middle", "high")}

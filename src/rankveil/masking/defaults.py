@@ -17,7 +17,7 @@ from rankveil.plans import Plan, Step
 from rankveil.schema import NAMING_ROLES, require_columns
 from rankveil.table import Table, label_counts
 
-_TOLD = 0.25
+_TOLD = 0.1
 """How much all exchanged columns together may tell: the squares of the shares that stay, added up."""
 _MOST = 1000
 """Categories at most that a default step exchanges; a column with more needs a coarser grouping."""
