@@ -80,8 +80,8 @@ def test_fewer_originals_than_released_records_are_no_fault_of_the_manifest(mask
         truth=np.where(release.truth < 40, release.truth, -1),
     )
     assert (some.count, some.records, some.share) == (40, 60, 1.0)
+    other = table.assign(b=table["b"] + 0.5)
     with pytest.raises(FileError, match="the manifest does not describe this release: column b"):
-        other = table.assign(b=table["b"] + 0.5)
         find_people(Table(other), Table(release.data), manifest=release.manifest)
 
 
