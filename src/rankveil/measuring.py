@@ -29,6 +29,12 @@ _OF_ROLES = tuple(f"{fact}_{side}" for fact in ("quasi", "confidential", "survey
 _INTRUDER = "intruder"
 """What a measure asks for that is about who is found: both tables whole, not the columns that are compared."""
 
+_USE = "use"
+"""What a measure asks for that is about a stated use: both tables in the columns that it takes."""
+
+_RELEASED = "released"
+"""What a measure asks for that is about how general the released cells are."""
+
 Settings = Mapping[str, Mapping[str, Any]]
 
 _CATEGORIES = ("ordinal", "nominal")
@@ -99,6 +105,7 @@ class Measuring(Computed):
         target: str | None = None,
         nearest: bool = False,
         intruder: Callable[[], Any] | None = None,
+        use: Callable[[], Any] | None = None,
     ) -> None:
         if target is not None and target not in pair.names:
             raise ParameterError(f"the target {target} is not among the columns compared: {', '.join(pair.names)}")
@@ -110,6 +117,7 @@ class Measuring(Computed):
         self._target = target
         self._nearest = nearest and pair.mapping == "none"
         self._intruder = intruder
+        self._use = use
 
     def _compute(self, entry: Measure) -> Value:
         pair, notes = self._pair(entry)
@@ -155,14 +163,22 @@ class Measuring(Computed):
             if not (self._nearest and entry.family == "loss"):
                 raise NotApplicableError("it needs to know which masked record derives from which original one")
             return pair.nearest, ("each masked record is paired with the nearest original one",)
+        if entry.pairwise:
+            return pair.available, ()
         if entry.equal or pair.mapping == "none":
             return (pair.table if entry.equal else pair.whole), ()
         return pair.whole, ()
 
     def _lost(self, entry: Measure, pair: Pair) -> tuple[str, ...]:
         """What is said where a measure of distributions looks at all records of both tables."""
-        if entry.equal or pair.mapping == "none" or any(need in (*_OF_ROLES, _INTRUDER) for need in entry.needs):
+        if (
+            entry.equal
+            or pair.mapping == "none"
+            or any(need in (*_OF_ROLES, _INTRUDER, _USE, _RELEASED) for need in entry.needs)
+        ):
             return ()
+        if entry.pairwise and entry.per == "table" and pair.available is not pair.whole:
+            return ("each number over all original and all masked records that have what it takes",)
         if entry.per == "column":
             apart = [
                 name for name, a, b in zip(pair.names, pair.columns, pair.whole_columns, strict=True) if a is not b
@@ -175,7 +191,7 @@ class Measuring(Computed):
         return (f"over all records that are complete on their own side: {sizes[0]} original and {sizes[1]} masked",)
 
     def _columns(self, entry: Measure, pair: Pair, view: View) -> Sequence[Column]:
-        if not self._nearest and view is pair.whole and entry.equal is False:
+        if not self._nearest and entry.equal is False and (view is pair.whole or entry.pairwise):
             return pair.whole_columns
         if view is pair.table:
             return pair.columns
@@ -191,7 +207,8 @@ class Measuring(Computed):
 
     def _run(self, entry: Measure, pair: Pair, view: View | Column, name: str) -> Value:
         # what is asked of the roles is asked of all records, complete or not
-        if len(view) == 0 and not all(need in (*_OF_ROLES, "confidential_kinds", _INTRUDER) for need in entry.needs):
+        besides = (*_OF_ROLES, "confidential_kinds", _INTRUDER, _USE, _RELEASED)
+        if len(view) == 0 and not all(need in besides for need in entry.needs):
             raise NotApplicableError(_nobody(pair))
         data = [self._need(need, view) for need in entry.needs]
         target = self._target if entry.aims else None
@@ -214,6 +231,15 @@ class Measuring(Computed):
             if self._intruder is None:
                 raise NotApplicableError("it needs both tables whole, with all their columns")
             return self._intruder()
+        if need == _RELEASED:
+            released = getattr(self.pair, "released", None)
+            if released is None:
+                raise NotApplicableError("it needs both tables whole, with the labels of their cells")
+            return released()
+        if need == _USE:
+            if self._use is None:
+                raise NotApplicableError("state what the release is to be used for with --use uses.toml")
+            return self._use()
         if need == "confidential_kinds":
             return self.pair.known[0].kinds
         if need in _OF_ROLES:
@@ -249,7 +275,8 @@ class Measuring(Computed):
         if paired and any(length != len(pair) for length in lengths.values()):
             left_out = {name: len(pair) - length for name, length in lengths.items()}
             return over_attributes(entry, found, records=lengths, left_out=left_out)
-        return over_attributes(entry, found)
+        used = {name: column.records for name, column in zip(names, columns, strict=True)} if entry.pairwise else {}
+        return over_attributes(entry, found, **({"records": used} if used else {}))
 
 
 def emptied(pair: Pair) -> tuple[str, ...]:
