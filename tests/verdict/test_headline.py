@@ -212,3 +212,22 @@ def test_of_versions_the_worst_counts() -> None:
     bad = replace(good, value=3, status="red", sentence="Three.")
     assert of_versions([[good], [bad]]) == [replace(bad, sentence="Version 2 of 2, the worst: Three.")]
     assert of_versions([[good], [good]]) == [good]
+
+
+def test_the_worst_utility_is_not_green_while_others_are_not_measured(people: pd.DataFrame) -> None:
+    item = by_id(rv.audit(people, people, measures=["mean_shift"]))["worst_utility"]
+    assert (item.value, item.limit, item.status) == (0, 0.1, "amber")
+    assert "Not measured: correlation_change, table_cells." in item.sentence
+    item = by_id(rv.audit(people, people, measures=["mean_shift", "correlation_change", "table_cells"]))[
+        "worst_utility"
+    ]
+    assert item.status == "green"
+
+
+def test_the_worst_utility_is_the_worst_beside_its_limit(people: pd.DataFrame) -> None:
+    moved = people.assign(A=people["A"] + 0.2 * people["A"].std(ddof=0))
+    names = ["mean_shift", "correlation_change", "table_cells"]
+    item = by_id(rv.audit(people, moved, measures=names))["worst_utility"]
+    assert (item.more["measure"], item.status) == ("mean_shift", "red")
+    assert item.value == pytest.approx(0.2)
+    assert item.sentence.startswith("The mean of A moved by 0.2 standard deviations")
