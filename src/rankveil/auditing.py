@@ -43,6 +43,8 @@ Progress = Callable[[int, int], None]
 _NAMED = 12
 """Measures at most that a note names."""
 
+_OF_TABLES = {"released", "use", "quasi_y"}
+"""What measures of whole tables ask for, which are not measured on subdomains."""
 _WHOLE = "the intruder who uses everything needs the tables in memory"
 
 AUDIT_SCHEMA = "rankveil/audit/1"
@@ -218,7 +220,8 @@ def measure_pair(
         for level, part in pair.domains().items()
     }
     for name in values if domains else ():
-        if get_measure(name).family in ("loss", "utility"):
+        entry = get_measure(name)
+        if entry.family in ("loss", "utility") and not _OF_TABLES & set(entry.needs):
             values[name] = _with_domains(values[name], name, domains, size=pair.x.size)
     made = Audit(
         records=len(pair),
@@ -354,7 +357,7 @@ def audit(
     asked: dict[str, Any] = {"names": names, "gates": fail_if, "target": target, "nearest": pair == "nearest"}
     scenario: dict[str, Any] = {"knows": knows, "people": check_share(people, "people", such_as=0.1)}
     if not several(masked):
-        both = pair_tables(original, masked, **matching)
+        both = pair_tables(original, masked, level="released", **matching)
         case = Case.of(original, masked, manifest, **scenario, **matching)
         asked["use"] = uses and cache(partial(_stated, original, masked, uses, **matching))
         made = _of_case(case, both, settings, progress=progress, **asked)
@@ -410,7 +413,7 @@ def _of_versions(
     cases: list[Case] = []
     for number, (each, told, hidden, mapped) in enumerate(zip(masked, manifests, secret, mapping, strict=True)):
         own = {"secret": hidden, "mapping": mapped, **matching}
-        both = pair_tables(original, each, beside=made[0].pair if made else None, **own)
+        both = pair_tables(original, each, beside=made[0].pair if made else None, level="released", **own)
         cases.append(Case.of(original, each, told, **scenario, **own))
         used = uses and cache(partial(_stated, original, each, uses, **own))
         part = _part(progress, number, len(masked))

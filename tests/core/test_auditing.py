@@ -168,6 +168,7 @@ def test_losses_on_subdomains_are_those_of_the_subdomains_alone(regions: Any) ->
     original, masked = regions
     made = rv.audit(original, masked, by="R")
     losses = [name for name in made if get_measure(name).family in ("loss", "utility")]
+    losses = [name for name in losses if "released" not in get_measure(name).needs]  # of whole tables
     assert losses
     for name in losses:
         by = made.values[name].details["by"]
