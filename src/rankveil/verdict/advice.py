@@ -118,7 +118,9 @@ def _protected(
     yield from [*out, *first] if out and leave[0].untouched and not bare else [*first, *out]
     if by.get("k_anonymity") is not None and by["k_anonymity"].status == "red":
         yield from _grouped(by["k_anonymity"], given, None if bare else masking)
-    yield _compare("Let compare find the least masking with which no more people are found than the limit.")
+    aside = leave[0].name if out and leave[0].untouched else None
+    text = "Let compare find the least masking with which no more people are found than the limit"
+    yield _compare(f"{text}{f', {aside} left out' if aside else ''}.", aside=aside)
     if certain.value:
         text = "List who is certain (column certain), and leave out or recode what makes these people unique."
         yield Advice(text, ("rankveil", "attack", ORIGINAL, RELEASE, "--records", PEOPLE))
@@ -182,9 +184,10 @@ def _measured(given: Measured) -> Iterator[Advice]:
         yield Advice("Measure everything before deciding.", ("rankveil", "audit", ORIGINAL, RELEASE))
 
 
-def _compare(text: str) -> Advice:
+def _compare(text: str, *, aside: str | None = None) -> Advice:
     methods = "copula_swap,rank_swap,mdav"
-    return Advice(text, ("rankveil", "compare", ORIGINAL, "--methods", methods, "--at", f"found={FOUND_LIMIT:g}"))
+    words = ("rankveil", "compare", ORIGINAL, "--methods", methods, "--at", f"found={FOUND_LIMIT:g}")
+    return Advice(text, words if aside is None else (*words, "--role", f"{aside}=identifier"))
 
 
 def _mask(masking: Masking | None) -> tuple[str, ...]:
