@@ -103,11 +103,12 @@ def _protected(
     first: list[Advice] = []
     if masking is None or bare:
         base, expected = default_masking(original, given.finding.columns if given.finding else original.names)
-        why = "Nothing was masked" if bare else "No manifest tells what was done"
+        why = "No manifest tells what was done" if given.manifest is None else "Too much is left to be found"
+        why = "Nothing was masked" if bare else why
         first.append(Advice(f"{why}: mask with {base.method}{_left(expected)}.", _mask(base)))
     else:
         base = masking
-        change = stronger(masking, columns=len(masking.columns), share=found.value or 0.0, limit=FOUND_LIMIT)
+        change = stronger(masking, columns=masking.masked, share=found.value or 0.0, limit=FOUND_LIMIT)
         if change is not None:
             more, expected = change
             told_of = f"{more.strength} = {more.value:g} instead of {masking.value:g}"
@@ -166,7 +167,7 @@ def _grouped(item: Item, given: Measured, masking: Masking | None) -> Iterator[A
 def _kept(utility: Item, masking: Masking | None, given: Measured, *, exposed: bool) -> Iterator[Advice]:
     """More to be kept: as weak as the limit allows, or a method that keeps what was lost."""
     if masking is not None and not exposed:
-        change = weaker(masking, columns=len(masking.columns))
+        change = weaker(masking, columns=masking.masked)
         if change is not None:
             less, expected = change
             told = f"{less.strength} = {less.value:g} instead of {masking.value:g}"
