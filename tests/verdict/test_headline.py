@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from rankveil.verdict.headline import is_generalised
 from rankveil.verdict.item import HEADLINE, Item, at_most, of_versions
 
 SEED = "a" * 32
+CPS1988 = Path(__file__).parents[3] / "shared/data/peers/rdatasets/CPS1988.csv"
 QUASI = Schema(roles={"C": "quasi-identifier"})
 
 
@@ -231,3 +233,14 @@ def test_the_worst_utility_is_the_worst_beside_its_limit(people: pd.DataFrame) -
     assert (item.more["measure"], item.status) == ("mean_shift", "red")
     assert item.value == pytest.approx(0.2)
     assert item.sentence.startswith("The mean of A moved by 0.2 standard deviations")
+
+
+@pytest.mark.skipif(not CPS1988.is_file(), reason="CPS1988 is not there")
+def test_a_survey_against_itself_is_red() -> None:
+    made = rv.audit(CPS1988, CPS1988, measures=["people_found"])
+    found = by_id(made)
+    assert made.status == "red"
+    assert found["people_found"].value == pytest.approx(0.9244, abs=5e-5)
+    assert found["certain"].value == 24355
+    assert "92.4 % of 28,155 people" in found["people_found"].sentence
+    assert str(CPS1988) in made.advice[0].command
