@@ -70,6 +70,33 @@ def attack_opening(content: Mapping[str, Any]) -> Opening:
     return Opening(status, f"{content['sentence']} The release {content['verdict']}.", rows, rest=rest)
 
 
+def compare_opening(content: Mapping[str, Any], *, limited: bool) -> Opening | None:
+    """What the page of a comparison opens with; nothing where methods were made equal, which is no limit."""
+    if not limited:
+        return None
+    rest, words = "The methods compared", content["recommendation"]
+    if content["pick"] is None:
+        return Opening("red", words, rest=rest)
+    sure = content["pick"]["confirmed"]
+    rows = []
+    if "found" in sure:
+        low, high = (f"{100 * end:.3g}" for end in sure["interval"])
+        many = sure.get("certain", 0)
+        told = f"Of all people, on {sure['seeds']} fresh seeds; 95 % interval {low} to {high} %."
+        rows = [
+            OpeningRow("", NAMES["people_found"], f"{100 * sure['found']:.3g} %", "", told),
+            OpeningRow(
+                "red" if many else "green", NAMES["certain"], f"{many:,}", "none allowed", "In the worst of the seeds."
+            ),
+        ]
+        limit = content["at"].get("found", content["at"].get("people_found"))
+        if limit is not None:
+            lamp = "red" if sure["found"] > limit else "green"
+            rows[0] = OpeningRow(lamp, rows[0].name, rows[0].value, f"at most {100 * limit:.3g} %", told)
+    held = sure.get("held") == sure["seeds"] and not sure.get("certain")
+    return Opening("green" if held else "amber", words, rows, rest=rest)
+
+
 def sentence_of(status: str) -> str:
     """What a light means, as a sentence of its own."""
     words = DECISIONS[status]

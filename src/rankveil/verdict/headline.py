@@ -148,8 +148,13 @@ def _classes(given: Measured) -> Item:
         return Item("k_anonymity", found, promise.least, status, f"{said}; {kept}.")
     perturbed = _perturbed(given)
     if perturbed:
-        were = "was" if len(perturbed) == 1 else "were"
-        text = f"{said}; {listing(perturbed, most=4)} {were} perturbed, and perturbed values make no classes."
+        some = listing(perturbed, most=4)
+        were = (
+            "they were"
+            if len(perturbed) == len(given.quasi) > 1
+            else f"{some} {'was' if len(perturbed) == 1 else 'were'}"
+        )
+        text = f"{said}; {were} perturbed, and perturbed values make no classes."
         return Item("k_anonymity", found, None, "green", text)
     return Item("k_anonymity", found, _CLASS_LIMIT, "green" if found >= _CLASS_LIMIT else "red", f"{said}.")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rankveil.catalogue import Value, measures
 from rankveil.report.look import number
-from rankveil.verdict.item import Item, at_most, not_measured
+from rankveil.verdict.item import Item, at_most, not_measured, worst
 from rankveil.verdict.words import portion
 
 
@@ -60,6 +60,10 @@ _LOSSES: Mapping[str, _Loss] = {
 }
 
 
+_ALWAYS = ("correlation_change", "mean_shift", "table_cells")
+"""Without these the worst is not known; a use is only measured where one is stated."""
+
+
 def utility_measures() -> tuple[str, ...]:
     """The measures of the catalogue that the worst utility is taken from."""
     return tuple(name for name in _LOSSES if name in measures())
@@ -75,5 +79,13 @@ def worst_utility(values: Mapping[str, Value], why: Mapping[str, str]) -> Item:
     pressures = {name: _LOSSES[name].pressure(loss) for name, loss in losses.items()}
     name = max(pressures, key=pressures.__getitem__)
     own = _LOSSES[name]
-    status = at_most(pressures[name], 1)
-    return Item("worst_utility", losses[name], own.limit, status, own.sentence(found[name]), {"measure": name})
+    status, said = at_most(pressures[name], 1), own.sentence(found[name])
+    left = [each for each in _ALWAYS if each in measures() and each not in found and _unmeasured(why.get(each))]
+    if left:
+        status, said = worst((status, "amber")), f"{said} Not measured: {', '.join(left)}."
+    return Item("worst_utility", losses[name], own.limit, status, said, {"measure": name})
+
+
+def _unmeasured(why: str | None) -> bool:
+    """Whether a measure could have been computed: it was not asked for, or the tables are in parts."""
+    return why is None or why.startswith("not on a cluster")
