@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankveil import catalogue
 from rankveil.beside import mapping_beside
-from rankveil.catalogue import Array, Measure, Value, get_measure
+from rankveil.catalogue import Array, Measure, Value, get_measure, least_used
 from rankveil.cluster.places import Parts, place_for, several
 from rankveil.errors import FileError, NotApplicableError, PairError, ParameterError
 from rankveil.execute import in_threads, one_core_algebra
@@ -116,6 +116,7 @@ class Audit:
                 "family": entry.family,
                 "better": entry.better,
                 "bounds": [bound if math.isfinite(bound) else None for bound in entry.bounds],
+                "records": None if value.used is None else value.used.to_dict(),
                 "details": dict(value.details),
             }
         return {
@@ -141,7 +142,7 @@ class Audit:
             if several:
                 low, high = value.details["interval"] or (None, None)
                 row |= {"sd": value.details["sd"], "low": low, "high": high}
-            made.append({**row, "better": entry.better})
+            made.append({**row, "better": entry.better, "records": "" if value.used is None else str(value.used)})
         return made
 
     def to_frame(self) -> Any:
@@ -293,7 +294,7 @@ def _with_domains(value: Value, name: str, domains: Mapping[str, Measuring | str
         return made
 
     by = dict(zip(domains, in_threads(of, domains.values(), size=size), strict=True))
-    return Value(value.value, {**value.details, "by": by}, value.notes)
+    return replace(value, details={**value.details, "by": by})
 
 
 def audit(
@@ -524,7 +525,8 @@ def combined(made: Sequence[Audit], *, gates: Sequence[str] = ()) -> Audit:
         each = [one.values[name].details.get("per_attribute", {}) for one in made if name in one.values]
         if all(each):
             details["per_attribute"] = _mean_of(each)
-        values[name] = Value(of_replicates(some)[0], details)
+        used = [each.values[name].used for each in made if name in each.values]
+        values[name] = Value(of_replicates(some)[0], details, used=least_used([one for one in used if one is not None]))
     for note in dict.fromkeys(note for each in made for note in each.notes):
         count = sum(note in each.notes for each in made)
         notes.append(note if count == len(made) else f"{note} (in {count} of {len(made)} versions)")

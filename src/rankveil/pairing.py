@@ -23,7 +23,7 @@ from rankveil.matching import (
     shared_categories,
     stacked,
 )
-from rankveil.pairs import Mapping_, Pair, none_complete, take_rows, unpaired
+from rankveil.pairs import Mapping_, Pair, none_complete, said_of_gaps, take_rows, unpaired
 from rankveil.schema import Schema
 from rankveil.seeds import Seed
 from rankveil.table import Table
@@ -114,7 +114,7 @@ def pair(
     if not any(len(column) for column in made.columns):
         raise none_complete()
     if incomplete:
-        notes.append(f"{incomplete} of {len(made)} records have missing values, left out where those are needed")
+        notes.append(said_of_gaps(incomplete, len(made)))
     return made
 
 
