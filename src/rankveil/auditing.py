@@ -39,6 +39,9 @@ Progress = Callable[[int, int], None]
 _NAMED = 12
 """Measures at most that a note names."""
 
+_COUNTING = ("k_anonymity", "population_risk", "sample_uniques")
+"""Measures of classes that ask what a missing cell of a quasi-identifier counts as: their parameter `missing`."""
+
 AUDIT_SCHEMA = "rankveil/audit/1"
 
 _SIGNS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
@@ -342,6 +345,7 @@ def audit(
     how = {"target": target, "pair": pair, **matching}
     place, said = place_for(original, masked, cluster, how)
     said = [*beside, *said]
+    settings = _as_suppressed(manifest if not several(masked) else manifests[0], settings, said)
     if place is not None:
         parts = Parts(place, scratch=scratch, memory=memory, subjects=subjects, resume=resume, progress=progress)
         return _in_parts(original, masked, parts, how, names=measures, gates=fail_if, settings=settings, said=said)
@@ -374,6 +378,38 @@ def audit(
     whole = combined(made, gates=fail_if)
     whole.notes += said
     return whole
+
+
+def _as_suppressed(manifest: Any, settings: Settings | None, notes: list[str]) -> Settings | None:
+    """The settings with missing cells of quasi-identifiers counted as the release was made to be counted.
+
+    Where its manifest says that cells were suppressed until every record agrees with k others, a missing cell agreeing
+    with any value, classes are counted in the same way, unless it is said otherwise.
+    """
+    if not _counts_any(_content(manifest)):
+        return settings
+    given = {name: dict(some) for name, some in (settings or {}).items()}
+    changed = [name for name in _COUNTING if "missing" not in given.get(name, {})]
+    for name in changed:
+        given.setdefault(name, {})["missing"] = "any"
+    if changed:
+        notes.append(
+            f"{', '.join(changed)}: a missing cell agrees with any value, as the manifest says of the suppression "
+            f"(missing_is=any); with --set {changed[0]}.missing=own it is a value of its own"
+        )
+    return given
+
+
+def _counts_any(content: Mapping[str, Any]) -> bool:
+    """Whether a manifest says that the last suppression counted missing cells as agreeing with any value."""
+    steps = content.get("steps")
+    counted = [
+        step["parameters"].get("missing_is")
+        for step in (steps if isinstance(steps, list) else [])
+        if isinstance(step, Mapping) and isinstance(step.get("parameters"), Mapping)
+    ]
+    told = [each for each in counted if each is not None]
+    return bool(told) and told[-1] == "any"
 
 
 def _found(

@@ -448,12 +448,12 @@ class Used:
     def __str__(self) -> str:
         """As it stands beside a number.
 
-        >>> print(Used(25, 25, 5822), Used(7, 7, 7), Used(10, 20, 20), Used(9, 9, 9, Used(4, 4, 5)), sep="; ")
-        25 of 5,822; 7; 10 to 20 of 20; 9 and 4 of 5
+        >>> print(Used(25, 25, 5822), Used(7, 7, 7), Used(10, 20, 20), Used(9, 9, 9, Used(4, 4, 5)), sep=" | ")
+        25 of 5,822 | 7 | 10 to 20 of 20 | 9; masked 4 of 5
         """
         used = f"{self.fewest:,}" if self.fewest == self.most else f"{self.fewest:,} to {self.most:,}"
         used = used if self.fewest == self.of else f"{used} of {self.of:,}"
-        return used if self.masked is None else f"{used} and {self.masked}"
+        return used if self.masked is None else f"{used}; masked {self.masked}"
 
 
 def least_used(parts: Sequence[Used]) -> Used | None:

@@ -190,7 +190,7 @@ def released_table(masked: object, *, schema: Schema | None = None, decimal: str
     if isinstance(masked, Table) or schema is None:
         return Table.of(masked, schema=schema, decimal=decimal)
     there = Table.of(masked, decimal=decimal)
-    return Table.of(masked, schema=schema.only(there.names), decimal=decimal)
+    return Table.of(masked, schema=Schema.of(schema).only(there.names), decimal=decimal)
 
 
 def checked_mapping(mapping: object) -> bool:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import rankveil as rv
+from rankveil.errors import PairError
 from rankveil.pairing import pair_tables
 from rankveil.pairs import Pair
 from rankveil.ranks import average_ranks

@@ -18,6 +18,9 @@ EXAMPLE = (
     "    --fail-if 'spearman_risk>0.99' --report audit.html"
 )
 
+_MANIFEST_READ = {"people_found", "k_anonymity", "population_risk", "sample_uniques"}
+"""Measures for which it matters what the manifest says."""
+
 
 def audit(
     *,
@@ -105,7 +108,7 @@ def audit(
             )
             what = "measure" if asked["measures"] else "measure all"
             check_job(what, *both.tables, columns=reading.chosen, remedy=f"fewer --measures, or {SMALLER}")
-            if not several and (asked["measures"] is None or "people_found" in asked["measures"]):
+            if not several and (asked["measures"] is None or _MANIFEST_READ & {*asked["measures"]}):
                 use["manifest"] = manifest_beside(masked[0], both.masked, both.notes)
             for path, table in zip(masked, both.tables[1:], strict=True) if "manifest" not in use else ():
                 note_other_table(path, table, both.notes)
