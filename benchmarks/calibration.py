@@ -189,7 +189,7 @@ def of_the_page() -> list[Case]:
         ("permute", 13, plan(("permute", {})), 1),
     ]
     made = [Case(f"page: {label}, Census {m}", census(m), each, right) for label, m, each, right in lines]
-    swap = plan(("rank_swap", {"p": 20.0}))
+    swap = plan(("rank_swap", {"p": 20.0, "scheme": "pairs"}))
     made.append(Case("page: rank_swap 20 without its pairs, Census 8", census(8), swap, 698))
     made.append(Case("page: laplace epsilon 400 from 0 to the largest, Census 13", census(13), laplace_400, 992))
     made.append(Case("page: PRAM 0.3 + noise 0.5, demo", demo, _PRAM, 308))

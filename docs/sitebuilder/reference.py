@@ -233,6 +233,8 @@ def measure_example(measure: Measure) -> str:
     plain = f'audit = rv.audit(people, release.data, measures=["{measure.id}"]{{more}})\nprint(audit["{measure.id}"])\n'
     if measure.id in ("ci_overlap", "ml_efficacy"):
         return made + plain.format(more=', target="INCOME"')
+    if measure.id == "use_kept":
+        return made + plain.format(more=', use={"regression": {"formula": "INCOME ~ AGE + HOURS"}}')
     if measure.id == "population_risk":
         masked = _MADE.format(method="pram", how=', columns=["SEX", "REGION"]')
         weighed = masked.replace("demo()\n", f"demo()\n{_WEIGHED}")

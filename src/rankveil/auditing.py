@@ -15,10 +15,11 @@ from rankveil import catalogue
 from rankveil.beside import mapping_beside
 from rankveil.catalogue import Array, Measure, Value, get_measure, least_used
 from rankveil.cluster.places import Parts, place_for, several
-from rankveil.errors import FileError, NotApplicableError, PairError, ParameterError
+from rankveil.errors import FileError, NotApplicableError, PairError, ParameterError, suggestion
 from rankveil.execute import in_threads, one_core_algebra
 from rankveil.intruder.finding import Finding, find_people
 from rankveil.manifest import content_of, other_table
+from rankveil.measures._estimates import Stated
 from rankveil.measuring import Measuring, Settings
 from rankveil.moments import of_replicates
 from rankveil.pairing import pair_tables, released_table, true_links
@@ -27,6 +28,7 @@ from rankveil.partitions.places import is_address
 from rankveil.ranks import rank_changes
 from rankveil.schema import listed
 from rankveil.table import Table
+from rankveil.uses import Uses
 
 if TYPE_CHECKING:
     from rankveil.cluster.engine import Engine
@@ -207,11 +209,12 @@ def measure_pair(
     target: str | None = None,
     nearest: bool = False,
     intruder: Callable[[], Finding] | None = None,
+    use: Callable[[], list[Stated]] | None = None,
     progress: Progress | None = None,
 ) -> Audit:
     """Every chosen measure (all by default) of a pair; what does not apply is recorded, not raised."""
     rules, chosen = _asked_for(names, gates)
-    measuring = Measuring(pair, settings=settings, target=target, nearest=nearest, intruder=intruder)
+    measuring = Measuring(pair, settings=settings, target=target, nearest=nearest, intruder=intruder, use=use)
     values: dict[str, Value] = {}
     not_applicable: dict[str, str] = {}
     for number, name in enumerate(chosen):
@@ -308,6 +311,7 @@ def audit(
     fail_if: Sequence[str] = (),
     settings: Settings | None = None,
     target: str | None = None,
+    use: Any = None,
     pair: str | None = None,
     manifest: Any = None,
     progress: Progress | None = None,
@@ -322,8 +326,9 @@ def audit(
 
     `masked` may be a list of several masked versions: every measure is then their mean, with its standard deviation and
     interval, and `secret`, `mapping` and `manifest` may be lists too. `settings` are parameters of measures, as in
-    `{"um": {"basis": "values"}}`; `target` names the column of a stated use; `pair="nearest"` lets losses pair the
-    records of tables that do not correspond. `manifest` is what was published of the masking, which the intruder of
+    `{"um": {"basis": "values"}}`; `target` names the column of a stated use, and `use` states regressions, means and
+    tables whose estimates are compared (the path of a TOML file, or what it holds); `pair="nearest"` lets losses pair
+    the records of tables that do not correspond. `manifest` is what was published of the masking, which the intruder of
     `people_found` uses; `masked` may be what `rv.mask` or `Release.write` returned, with its manifest and the mapping
     in its secret. `matching` says how the tables belong together: columns, key, mapping, secret, by, seed, and the
     columns' schema.
@@ -342,7 +347,8 @@ def audit(
         masked, manifests, matching = of_releases(masked, manifests, matching, beside)
     else:
         masked, manifest = of_release(masked, manifest, matching, beside)
-    how = {"target": target, "pair": pair, **matching}
+    how = {"target": target, "use": use, "pair": pair, **matching}
+    uses = None if use is None else Uses.of(use)
     place, said = place_for(original, masked, cluster, how)
     said = [*beside, *said]
     settings = _as_suppressed(manifest if not several(masked) else manifests[0], settings, said)
@@ -355,6 +361,7 @@ def audit(
     if not several(masked):
         both = pair_tables(original, masked, **matching)
         intruder = cache(partial(_found, original, masked, manifest, **matching))
+        asked["use"] = uses and cache(partial(_stated, original, masked, uses, **matching))
         alone = measure_pair(both, names=measures, gates=fail_if, progress=progress, intruder=intruder, **asked)
         other = other_table(manifest, released_table(masked, schema=matching.get("schema")))
         alone.notes += [*said, *([] if other is None else [other])]
@@ -365,6 +372,7 @@ def audit(
         own = {"secret": secret, "mapping": mapping}
         both = pair_tables(original, each, beside=made[0].pair if made else None, **own, **matching)
         intruder = cache(partial(_found, original, each, told, **own, **matching))
+        asked["use"] = uses and cache(partial(_stated, original, each, uses, **own, **matching))
         made.append(
             measure_pair(
                 both,
@@ -437,6 +445,25 @@ def _found(
     except FileError as error:
         made = find_people(first, second, **told)
         return replace(made, notes=(*made.notes, f"{error}; what was done was learned from the two tables instead"))
+
+
+def _stated(
+    original: Any, masked: Any, uses: Uses, *, columns: Any = None, by: Any = None, **matching: Any
+) -> list[Stated]:
+    """The tables in the columns of every use, whichever are compared otherwise."""
+    declared = {name: matching.pop(name) for name in ("schema", "decimal") if name in matching}
+    first, second = Table.of(original, **declared), released_table(masked, **declared)
+    made = []
+    for use in uses.stated:
+        for name in use.columns:
+            if name not in first.names:
+                raise ParameterError(f"{use}: there is no column {name}{suggestion(name, first.names)}")
+        lost = [name for name in use.columns if name not in second.names or second.cells(name).missing.all()]
+        # what is lost is compared with nothing
+        both = (first, first) if lost else (first, second)
+        tables = pair_tables(*both, columns=use.columns, **({} if lost else matching))
+        made.append(Stated(use, tables, tuple(lost)))
+    return made
 
 
 def _one_each(given: Any, count: int, what: str) -> list[Any]:

@@ -371,6 +371,9 @@ class Measure(Entry[Callable[..., Any]]):
     """Whether it needs to know which masked record derives from which original one."""
     equal: bool = True
     """Whether it needs as many masked records as original ones."""
+    pairwise: bool = False
+    """Whether it gets all records of both tables, NaN where a value is missing: for each of its numbers it then leaves
+    out only the records that lack a value of that number's columns, and says how many it used."""
     kinds: tuple[str, ...] = NUMBERS
     """The kinds of columns that it takes; those of other kinds are left out, and the result says so."""
     weighted: bool = False

@@ -30,6 +30,9 @@ _OF_ROLES = tuple(f"{fact}_{side}" for fact in ("quasi", "confidential", "survey
 _INTRUDER = "intruder"
 """What a measure asks for that is about who is found: both tables whole, not the columns that are compared."""
 
+_USE = "use"
+"""What a measure asks for that is about a stated use: both tables in the columns that it takes."""
+
 Settings = Mapping[str, Mapping[str, Any]]
 
 _CATEGORIES = ("ordinal", "nominal")
@@ -107,6 +110,7 @@ class Measuring(Computed):
         target: str | None = None,
         nearest: bool = False,
         intruder: Callable[[], Any] | None = None,
+        use: Callable[[], Any] | None = None,
     ) -> None:
         if target is not None and target not in pair.names:
             raise ParameterError(f"the target {target} is not among the columns compared: {', '.join(pair.names)}")
@@ -118,6 +122,7 @@ class Measuring(Computed):
         self._target = target
         self._nearest = nearest and pair.mapping == "none"
         self._intruder = intruder
+        self._use = use
 
     def _compute(self, entry: Measure) -> Value:
         pair, notes = self._pair(entry)
@@ -131,7 +136,8 @@ class Measuring(Computed):
         more = (*more, *self._lost(entry, pair))
         if entry.per == "table":
             made = self._run(entry, pair, view, "table")
-            used = self._used(entry, pair, [(len(view.sides["x"]), len(view.sides["y"]))])
+            spans = made.details["records"] if entry.pairwise and "records" in made.details else None
+            used = self._used(entry, pair, spans or [(len(view.sides["x"]), len(view.sides["y"]))])
         else:
             columns = self._columns(entry, pair, view)
             made = self._per_attribute(entry, pair, columns)
@@ -144,7 +150,9 @@ class Measuring(Computed):
 
     def _used(self, entry: Measure, pair: Pair, sizes: Sequence[tuple[int, int]]) -> Used | None:
         """How many records of both tables a measure takes: of each column or pair of columns, or of all together."""
-        if _INTRUDER in entry.needs or all(need in catalogue.measures() for need in entry.needs):
+        if any(need in (_INTRUDER, _USE) for need in entry.needs) or all(
+            need in catalogue.measures() for need in entry.needs
+        ):
             return None
         asked = [need for need in entry.needs if need in _OF_ROLES]
         if asked:  # of all records, complete or not
@@ -218,14 +226,18 @@ class Measuring(Computed):
             if not (self._nearest and entry.family == "loss"):
                 raise NotApplicableError("it needs to know which masked record derives from which original one")
             return pair.nearest, ("each masked record is paired with the nearest original one",)
+        if entry.pairwise:
+            return pair.available, ()
         if entry.equal or pair.mapping == "none":
             return (pair.table if entry.equal else pair.whole), ()
         return pair.whole, ()
 
     def _lost(self, entry: Measure, pair: Pair) -> tuple[str, ...]:
         """What is said where a measure of distributions looks at all records of both tables."""
-        if entry.equal or pair.mapping == "none" or any(need in (*_OF_ROLES, _INTRUDER) for need in entry.needs):
+        if entry.equal or pair.mapping == "none" or any(need in (*_OF_ROLES, _INTRUDER, _USE) for need in entry.needs):
             return ()
+        if entry.pairwise and entry.per == "table" and pair.available is not pair.whole:
+            return ("each number over all original and all masked records that have what it takes",)
         if entry.per == "column":
             apart = [
                 name for name, a, b in zip(pair.names, pair.columns, pair.whole_columns, strict=True) if a is not b
@@ -238,7 +250,7 @@ class Measuring(Computed):
         return (f"over all records that are complete on their own side: {sizes[0]} original and {sizes[1]} masked",)
 
     def _columns(self, entry: Measure, pair: Pair, view: View) -> Sequence[Column]:
-        if not self._nearest and view is pair.whole and entry.equal is False:
+        if not self._nearest and entry.equal is False and (view is pair.whole or entry.pairwise):
             return pair.whole_columns
         if view is pair.table:
             return pair.columns
@@ -254,7 +266,7 @@ class Measuring(Computed):
 
     def _run(self, entry: Measure, pair: Pair, view: View | Column | Beside, name: str) -> Value:
         # what is asked of the roles is asked of all records, complete or not
-        own = (*_OF_ROLES, "confidential_kinds", _INTRUDER, *catalogue.measures())
+        own = (*_OF_ROLES, "confidential_kinds", _INTRUDER, _USE, *catalogue.measures())
         if len(view) == 0 and not all(need in own for need in entry.needs):
             raise NotApplicableError(_nobody(pair))
         data = [self._need(need, view) for need in entry.needs]
@@ -278,6 +290,10 @@ class Measuring(Computed):
             if self._intruder is None:
                 raise NotApplicableError("it needs both tables whole, with all their columns")
             return self._intruder()
+        if need == _USE:
+            if self._use is None:
+                raise NotApplicableError("state what the release is to be used for with --use uses.toml")
+            return self._use()
         if need == "confidential_kinds":
             return self.pair.known[0].kinds
         if need in _OF_ROLES:
@@ -313,7 +329,8 @@ class Measuring(Computed):
         if paired and any(length != len(pair) for length in lengths.values()):
             left_out = {name: len(pair) - length for name, length in lengths.items()}
             return over_attributes(entry, found, records=lengths, left_out=left_out)
-        return over_attributes(entry, found)
+        used = {name: list(column.sizes) for name, column in zip(names, columns, strict=True)} if entry.pairwise else {}
+        return over_attributes(entry, found, **({"records": used} if used else {}))
 
 
 def _shared(pair: Pair) -> list[tuple[int, int]]:

@@ -230,6 +230,11 @@ class Pair:
         """How many records the original and the masked table have."""
         return len(self._all[0]), len(self._all[1])
 
+    @property
+    def available(self) -> View:
+        """All records of both tables, NaN where a value is missing; `whole` where nothing is."""
+        return self.every if self.gaps else self.whole
+
     @cached_property
     def whole_columns(self) -> tuple[Column, ...]:
         """For each column all records that have it on their own side."""

@@ -34,7 +34,7 @@ class Schema:
 
     @classmethod
     def of(cls, given: Schema | Mapping[str, Any] | None) -> Schema:
-        """What was declared, as a schema or as a mapping with the same names: kinds, levels, roles, missing, hierarchies.
+        """What was declared: a schema, or a mapping with its keys (kinds, levels, roles, missing, hierarchies).
 
         >>> Schema.of({"roles": {"AGE": "quasi-identifier"}, "missing": ["-9"]}).missing
         ('-9',)

@@ -136,7 +136,7 @@ def test_audit(example: Path, run: Any) -> None:
     assert risk["value"] == pytest.approx(0.844, abs=0.0005)
     assert (risk["family"], risk["better"], risk["bounds"]) == ("risk", "lower", [-1, 1])
     assert found["gates"] == []
-    why = {"ci_overlap": "target", "ml_efficacy": "target"}
+    why = {"ci_overlap": "target", "ml_efficacy": "target", "use_kept": "--use uses.toml"}
     why |= dict.fromkeys(("k_anonymity", "sample_uniques", "t_closeness"), "quasi-identifier")
     why |= dict.fromkeys(("l_diversity", "entropy_l_diversity", "recursive_l_diversity"), "quasi-identifier")
     why |= dict.fromkeys(("contingency", "cramers_v", "total_variation"), "ordinal or nominal")

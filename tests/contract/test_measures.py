@@ -16,7 +16,9 @@ import pytest
 import rankveil as rv
 from rankveil.catalogue import measures
 from rankveil.intruder.finding import find_people
+from rankveil.measures._estimates import Stated
 from rankveil.measuring import Measuring
+from rankveil.uses import Means
 
 
 def target(measure: Any) -> str | None:
@@ -53,11 +55,23 @@ def few_folds(measure: Any) -> dict[str, dict[str, Any]]:
     return {measure.id: {"folds": measure.parameters["folds"].range.low}} if "folds" in measure.parameters else {}
 
 
+def stated(measure: Any, names: Any) -> Any:
+    """A use of the columns, for a measure of stated uses."""
+    names = [name for name in names if name != "W"]
+    return {"means": {"of": names}, "table": {"columns": names[:2]}} if "use" in measure.needs else None
+
+
 def audit(measure: Any, original: Any, masked: Any, **matching: Any) -> rv.Audit:
     tables = pa.table(weighed(measure, original)), pa.table(weighed(measure, masked))
     schema = declared(measure, tables[0].column_names)
     made = rv.audit(
-        *tables, measures=[measure.id], target=target(measure), schema=schema, settings=few_folds(measure), **matching
+        *tables,
+        measures=[measure.id],
+        target=target(measure),
+        use=stated(measure, tables[0].column_names),
+        schema=schema,
+        settings=few_folds(measure),
+        **matching,
     )
     # a reason like that is a mistake of the measure that the audit survives
     assert not any("could not be computed" in why for why in made.not_applicable.values()), made.not_applicable
@@ -162,7 +176,7 @@ def test_the_tables_given_stay_as_they_are(measure: Any, table: Any) -> None:
     before = original.copy(deep=True), masked.copy(deep=True)
     schema = declared(measure, list(original))
     asked = {"measures": [measure.id], "target": target(measure), "schema": schema, "settings": few_folds(measure)}
-    rv.audit(original, masked, **asked)
+    rv.audit(original, masked, use=stated(measure, original), **asked)
     pd.testing.assert_frame_equal(original, before[0])
     pd.testing.assert_frame_equal(masked, before[1])
 
@@ -174,7 +188,11 @@ def test_the_arrays_given_stay_as_they_are(measure: Any, table: Any) -> None:
     both = rv.audit(original, masked, measures=[], schema=schema).pair
     assert both is not None
     tables = (rv.Table.of(original), rv.Table.of(masked))
-    measuring = Measuring(both, intruder=lambda: find_people(*tables, truth=np.arange(len(tables[0]))))
+    measuring = Measuring(
+        both,
+        intruder=lambda: find_people(*tables, truth=np.arange(len(tables[0]))),
+        use=lambda: [Stated(Means(tuple(table)), both)],
+    )
     view = both.table if measure.per == "table" else both.columns[0]
     data = [measuring._need(need, view) for need in measure.needs]
     data = [np.array(each) if isinstance(each, np.ndarray) else each for each in data]
@@ -233,7 +251,9 @@ def of_others(measure: Any) -> bool:
 
 
 @pytest.mark.only(
-    where=lambda measure: not by_roles(measure) and not of_others(measure) and "intruder" not in measure.needs
+    where=lambda measure: (
+        not by_roles(measure) and not of_others(measure) and not {"intruder", "use"} & set(measure.needs)
+    )
 )
 def test_incomplete_records_are_left_out_and_counted(measure: Any, table: Any) -> None:
     release = releases(table)["noise"]

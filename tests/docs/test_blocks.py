@@ -21,6 +21,7 @@ import yaml
 import rankveil as rv
 from rankveil import datasets, files
 from rankveil.cli import main
+from rankveil.uses import Uses
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -93,8 +94,10 @@ def read_toml(block: Block, _: dict[str, Any]) -> None:
     read = tomllib.loads(block.text)
     if read.get("schema") == "rankveil/plan/1":
         assert rv.Plan.from_toml(block.text).steps
+    elif {"regression", "means", "table"} & read.keys():
+        assert Uses.from_toml(block.text).stated
     else:
-        assert "columns" in read or "missing" in read, f"{block.where}: neither a plan nor roles"
+        assert "columns" in read or "missing" in read, f"{block.where}: neither a plan, nor uses, nor roles"
     named = re.match(r"# (\S+\.toml)\n", block.text)
     if named:
         Path(named[1]).write_text(block.text, encoding="utf-8")

@@ -521,7 +521,7 @@ def test_a_weighted_regression_on_columns_that_depend_on_each_other() -> None:
     assert made.details["left_out"] in (["B"], ["C"], ["D"])
     masked = x.copy()
     masked[:, 1:] = 3.0
-    lost = run("ci_overlap", seen(x, masked, weight, weight), intercept=False)
+    lost = run("ci_overlap", seen(x, masked, weight, weight))
     assert lost.value == 0.0
     x[5:, 1:] = 7.0
     with pytest.raises(NotApplicableError, match="constant"):

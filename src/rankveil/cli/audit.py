@@ -47,6 +47,10 @@ def audit(
     target: Annotated[
         str | None, typer.Option("--target", metavar="COL", help="The column that users want to explain by the others.")
     ] = None,
+    use: Annotated[
+        str | None,
+        typer.Option("--use", metavar="F.toml", help="Regressions, means and tables whose estimates are to be kept."),
+    ] = None,
     pair: Annotated[
         str | None,
         typer.Option(
@@ -81,6 +85,7 @@ def audit(
             **{f"masked table{f' {i + 1}' if i else ''}": path for i, path in enumerate(masked)},
             "secret": matching.secret,
             "file of roles": reading.roles,
+            "file of uses": use,
         }
         found = check_outputs({"report": report}, inputs)
     if pair is not None and not matching.no_mapping:
@@ -92,9 +97,9 @@ def audit(
         "fail_if": words.items(fail_if, option="--fail-if"),
         "settings": _settings(given),
     }
-    use: dict[str, Any] = {"by": by, "target": target, "pair": pair}
+    for_use: dict[str, Any] = {"by": by, "target": target, "pair": pair, "use": use}
     with watching("measuring", quiet=as_json) as progress, kept_when_stopped():
-        place = place_of(original, masked, reading, matching, clustering, use)
+        place = place_of(original, masked, reading, matching, clustering, for_use)
         if place.cluster is not None:
             how = {**place.how, "cluster": place.cluster, "subjects": subjects}
             made = rv.audit(original, masked[0], progress=progress, **asked, **how)
@@ -109,10 +114,10 @@ def audit(
             what = "measure" if asked["measures"] else "measure all"
             check_job(what, *both.tables, columns=reading.chosen, remedy=f"fewer --measures, or {SMALLER}")
             if not several and (asked["measures"] is None or _MANIFEST_READ & {*asked["measures"]}):
-                use["manifest"] = manifest_beside(masked[0], both.masked, both.notes)
-            for path, table in zip(masked, both.tables[1:], strict=True) if "manifest" not in use else ():
+                for_use["manifest"] = manifest_beside(masked[0], both.masked, both.notes)
+            for path, table in zip(masked, both.tables[1:], strict=True) if "manifest" not in for_use else ():
                 note_other_table(path, table, both.notes)
-            made = rv.audit(both.original, both.masked, progress=progress, **asked, **use, **both.matching)
+            made = rv.audit(both.original, both.masked, progress=progress, **asked, **for_use, **both.matching)
             made.notes[:0] = [*place.notes, *both.notes]
         if report is not None:
             made.report(report, command=addresses.command(context.obj), public=public)

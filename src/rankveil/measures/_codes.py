@@ -66,7 +66,7 @@ def coded(x: Array, y: Array) -> Coded:
         whole = (side >= 0) & (side < room) & (np.floor(side) == side)
         codes.append(np.where(whole, side, -1.0).astype(np.int64))
         others.append(side[~whole])
-    size = 1 + max(int(part.max()) for part in codes)
+    size = 1 + max(int(part.max(initial=-1)) for part in codes)
     strangers = np.unique(np.concatenate(others))
     for part, left in zip(codes, others, strict=True):
         part[part < 0] = size + np.searchsorted(strangers, left)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -46,15 +47,16 @@ def evenly(rank_x: Array, count: int) -> Rows:
     return chosen
 
 
-def share_interval(share: float, *, of: float) -> list[float]:
-    """Wilson's interval of 95 % for a share found in a sample of that size, which is not empty even at 0 and 1.
+def share_interval(share: float, *, of: float, level: float | None = None) -> list[float]:
+    """Wilson's interval (95 % unless a level in percent is given) of a sample of that size, not empty even at 0 and 1.
 
     >>> [round(end, 3) for end in share_interval(0.0, of=100)]
     [0.0, 0.037]
     """
-    square = _NORMAL_95**2
+    quantile = _NORMAL_95 if level is None else NormalDist().inv_cdf(0.5 + level / 200)
+    square = quantile**2
     middle = (share + square / (2 * of)) / (1 + square / of)
-    reach = _NORMAL_95 / (1 + square / of) * math.sqrt(max(share * (1 - share), 0.0) / of + square / (4 * of * of))
+    reach = quantile / (1 + square / of) * math.sqrt(max(share * (1 - share), 0.0) / of + square / (4 * of * of))
     return [max(middle - reach, 0.0), min(middle + reach, 1.0)]
 
 

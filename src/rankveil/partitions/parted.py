@@ -178,6 +178,14 @@ class Parted:
         return Every(replace(job, apart=own["y"].bounds), self.work.each, self.whole_columns)
 
     @cached_property
+    def available(self) -> PartedView:
+        """All records of both tables, complete or not; `whole` where all are complete."""
+        complete = tuple(self._complete(side) for side in "xy")
+        if complete == self.aligned.sizes:
+            return self.whole
+        return PartedView(self.names, self.aligned.sizes, paired=False, records=None)
+
+    @cached_property
     def whole_columns(self) -> tuple[PartedColumn, ...]:
         """For each column all records that have it on their own side."""
         if self.mapping == "none":

@@ -14,6 +14,7 @@ from rankveil.report import figures
 from rankveil.report.chart import Array, Chart, Line
 from rankveil.report.look import number
 from rankveil.report.page import Captioned, Grid, Section, notes_section, render, without_rows
+from rankveil.report.uses import uses_grids
 
 _MAPPINGS = {
     "rows": "records correspond by their order",
@@ -292,6 +293,7 @@ def audit_grids(content: Mapping[str, Any], *, public: bool = False) -> list[Cap
         if rows:
             made.append((f"{caption} ({family})", ("measure", "value", *more, "better", "records", "what it is"), rows))
     made += _models_grid(measures)
+    made += [] if public else uses_grids(measures)
     if crossed:
         rows = [
             (name, *(errors.get(kind) for kind in _ERRORS), _records_of_kinds(measures, name))

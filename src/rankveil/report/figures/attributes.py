@@ -18,6 +18,8 @@ _MOST_BARS = 30
 _FEWEST_BINS, _MOST_BINS = 8, 40
 _TAIL = 0.005  # the share of values beyond each end of the bins when a few lie far out
 _MOST_DATES = 24
+_LARGEST_WHOLE = 2.0**51
+"""Below it halves between whole numbers are numbers."""
 MISSING = "(missing)"
 
 Written = Callable[[float], str]
@@ -67,16 +69,39 @@ def marginals(
         differs, y_label = _apart(series[0].y, series[1].y), "Share of values per bin"
     told = written or number
     said = f"; mean {told(mean(before))} before, {told(mean(after))} after" if numeric else ""
-    alike = f"{name}: the same distribution before and after"
-    found = f"{name}: before and after differ by {100 * differs:.1f} % of the records{said}"
     return Chart(
-        title=title if title is not None else alike if differs == 0 else found,
+        title=title
+        if title is not None
+        else _marginal_title(name, before, after, differs, said, lost=_lost_share(x, y)),
         x_label=name,
         y_label=y_label,
         series=series,
         note=" ".join([*note, *more]),
         kind="marginals",
     )
+
+
+def _marginal_title(name: str, before: Any, after: Any, differs: float, said: str, *, lost: tuple[float, float]) -> str:
+    """What the picture shows: of the values that are there, and of cells that are missing on one side only."""
+    numeric = before.dtype.kind == "f" and after.dtype.kind == "f"
+    same = before.size == after.size and np.array_equal(np.sort(before), np.sort(after))
+    more = ""
+    if numeric and lost[0] != lost[1]:
+        more = f"; missing {100 * lost[0]:.1f} % before, {100 * lost[1]:.1f} % after"
+    of = "values" if more else "records"
+    if differs == 0 and (same or not numeric):
+        return f"{name}: the same distribution before and after{more}"
+    if differs == 0:
+        return f"{name}: before and after differ within the bins only{said}{more}"
+    share = f"{100 * differs:.1f} %" if differs >= 0.0005 else "less than 0.1 %"
+    return f"{name}: before and after differ by {share} of the {of}{said}{more}"
+
+
+def _lost_share(x: ArrayLike, y: ArrayLike) -> tuple[float, float]:
+    """The share of cells that are missing before and after."""
+    sizes = [(np.asarray(each).size, _present(each).size) for each in (x, y)]
+    before, after = ((size - kept) / max(size, 1) for size, kept in sizes)
+    return before, after
 
 
 def _present(values: ArrayLike) -> Any:
@@ -100,7 +125,7 @@ def _apart(one: Sequence[float], other: Sequence[float]) -> float:
 
 
 def _histograms(before: Array, after: Array) -> tuple[list[Line], list[str]]:
-    edges, cut = _edges(np.concatenate([before, after]))
+    edges, cut = _edges(before, after)
     series = []
     for when, values in (("before", before), ("after", after)):
         counts = np.histogram(np.clip(values, edges[0], edges[-1]), bins=edges)[0]
@@ -113,8 +138,12 @@ def _histograms(before: Array, after: Array) -> tuple[list[Line], list[str]]:
     return series, note
 
 
-def _edges(values: Array, *, most: int = _MOST_BINS) -> tuple[Array, bool]:
-    """Bins as wide as Freedman and Diaconis have them, between the outermost values or, if these are far, within."""
+def _edges(before: Array, after: Array, *, most: int = _MOST_BINS) -> tuple[Array, bool]:
+    """Bins as wide as Freedman and Diaconis have them, between the outermost values or, if these are far, within.
+
+    Bins of whole numbers hold as many whole numbers each: others would catch two here and three there, like a comb.
+    """
+    values = np.concatenate([before, after])
     # Halves: the span of the largest numbers would overflow.
     low, inner_low, first, third, inner_high, high = np.quantile(values / 2, [0, _TAIL, 0.25, 0.75, 1 - _TAIL, 1])
     cut = bool(inner_high > inner_low and (high - low) / 3 > inner_high - inner_low)
@@ -122,12 +151,32 @@ def _edges(values: Array, *, most: int = _MOST_BINS) -> tuple[Array, bool]:
         low, high = inner_low, inner_high
     width = 2 * (third - first) / np.cbrt(values.size)
     bins = int(np.clip((high - low) / width, _FEWEST_BINS, most)) if width > 0 else most
+    if any(_whole(each) for each in (before, after)):
+        return _whole_edges(2 * low, 2 * high, bins=bins, most=most), cut
     return 2 * np.linspace(low, high, bins + 1), cut
+
+
+def _whole(values: Array) -> bool:
+    """Whether all are whole numbers, and small enough that halves between them can be told."""
+    return bool(values.size and np.all(np.abs(values) < _LARGEST_WHOLE) and np.all(values == np.round(values)))
+
+
+def _whole_edges(low: float, high: float, *, bins: int, most: int) -> Array:
+    """Edges halfway between whole numbers, as many of these in each bin.
+
+    >>> _whole_edges(1.0, 100.0, bins=30, most=40)[:3]
+    array([0.5, 3.5, 6.5])
+    """
+    start = np.floor(low)
+    span = np.ceil(high) - start + 1
+    width = max(np.round(span / bins), np.ceil(span / most), 1.0)
+    edges: Array = start - 0.5 + width * np.arange(np.ceil(span / width) + 1)
+    return edges
 
 
 def _dates(before: Array, after: Array, written: Written) -> tuple[list[Bars], list[str]]:
     """Bars over bins of dates or times, each labelled by its beginning."""
-    edges, cut = _edges(np.concatenate([before, after]), most=_MOST_DATES)
+    edges, cut = _edges(before, after, most=_MOST_DATES)
     whole = [written(float(edge)) for edge in np.ceil(edges)[:-1]]
     labels = next(short for size in (10, 16, 99) if len(set(short := [text[:size] for text in whole])) == len(whole))
     series = []
