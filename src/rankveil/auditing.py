@@ -231,7 +231,7 @@ def measure_pair(
         if get_measure(name).family in ("loss", "utility"):
             values[name] = _with_domains(values[name], name, domains, size=pair.x.size)
     made = Audit(
-        records=len(pair),
+        records=pair.records,
         attributes=pair.names,
         mapping=pair.mapping,
         values=values,
@@ -292,7 +292,7 @@ def _with_domains(value: Value, name: str, domains: Mapping[str, Measuring | str
     def of(part: Measuring | str) -> dict[str, Any]:
         if isinstance(part, str):
             return {"value": None, "not_applicable": part}
-        made: dict[str, Any] = {"records": len(part.pair)}
+        made: dict[str, Any] = {"records": part.pair.records}
         try:
             made["value"] = part.value(name).value
         except NotApplicableError as why:

@@ -425,7 +425,7 @@ class Measure(Entry[Callable[..., Any]]):
             "kinds": list(self.kinds),
             "weighted": self.weighted,
             "dates_and_times": self.moments,
-            "records": "by column" if self.per == "column" else self.records,
+            "records": "by column" if self.per == "column" else "by pair" if self.pairwise else self.records,
             "per": self.per,
             "headline": self.headline if self.per == "column" else None,
             "parameters": [parameter.describe() for parameter in self.parameters.values()],

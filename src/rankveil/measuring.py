@@ -236,6 +236,8 @@ class Measuring(Computed):
         """What is said where a measure of distributions looks at all records of both tables."""
         if entry.equal or pair.mapping == "none" or any(need in (*_OF_ROLES, _INTRUDER, _USE) for need in entry.needs):
             return ()
+        if entry.needs and all(need in catalogue.measures() for need in entry.needs):
+            return ()  # its parts say it
         if entry.pairwise and entry.per == "table" and pair.available is not pair.whole:
             return ("each number over all original and all masked records that have what it takes",)
         if entry.per == "column":

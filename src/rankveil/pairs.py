@@ -88,6 +88,11 @@ class Pair:
     def __len__(self) -> int:
         return len(self.x)
 
+    @property
+    def records(self) -> int:
+        """How many records are compared: those that correspond, or all of the smaller table where none do."""
+        return len(self) if self.mapping != "none" else min(self.sizes)
+
     def of_kinds(self, kinds: Sequence[str]) -> Pair | None:
         """The pair on the columns of some kinds, and on the records that are complete in those; None if none is."""
         return self._only(name for name, kind in zip(self.names, self.kinds, strict=True) if kind in kinds)

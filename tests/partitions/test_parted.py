@@ -184,7 +184,7 @@ def test_what_is_compared_is_what_is_compared_in_memory(case: Any, parted: Made)
     values, why = MeasuringParts(pair, special={}).all(names)
     memory = rv.audit(x, y, measures=names, seed=3, **how)
     assert pair.names == memory.attributes
-    assert len(pair) == memory.records
+    assert pair.records == memory.records
     assert pair.mapping == memory.mapping
     assert pair.rankings == memory.to_dict()["rankings"]
     assert pair.notes == memory.notes[: len(pair.notes)]

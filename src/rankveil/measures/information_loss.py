@@ -265,7 +265,7 @@ class Quantity(NamedTuple):
     """Whether it depends on where 0 lies."""
     unit: bool = True
     """Whether it depends on the units of the columns."""
-    records: Literal["together", "by column", "by pair"] = "by column"
+    records: Literal["together", "by column", "by pair"] = "together"
     """Which records it takes where cells are missing."""
 
 
@@ -274,10 +274,23 @@ _VALUES = "x_ij is the value of attribute j in record i"
 _CORRELATION = "r_ij is Pearson's correlation of attributes i and j, and p the number of attributes"
 _QUANTITIES = {
     "values": Quantity(
-        _values, "the values", "x_ij", "over all records i and attributes j", _VALUES, mapping=True, origin=True
+        _values,
+        "the values",
+        "x_ij",
+        "over all records i and attributes j",
+        _VALUES,
+        mapping=True,
+        origin=True,
+        records="by column",
     ),
     "means": Quantity(
-        _means, "the means", "m_j", "over the attributes j", "m_j is the mean of attribute j", origin=True
+        _means,
+        "the means",
+        "m_j",
+        "over the attributes j",
+        "m_j is the mean of attribute j",
+        origin=True,
+        records="by column",
     ),
     "covariances": Quantity(
         _covariances,
@@ -288,7 +301,12 @@ _QUANTITIES = {
         records="by pair",
     ),
     "variances": Quantity(
-        _variances, "the variances", "v_jj", "over the attributes j", "v_jj is the variance of attribute j"
+        _variances,
+        "the variances",
+        "v_jj",
+        "over the attributes j",
+        "v_jj is the variance of attribute j",
+        records="by column",
     ),
     "correlations": Quantity(
         _correlations, "the correlations", "r_ij", _EVERY_PAIR, _CORRELATION, 2.0, unit=False, records="by pair"

@@ -166,6 +166,11 @@ class Parted:
         return any(name in self.compared.gaps[side] for side in "xy" for name in self.names)
 
     @property
+    def records(self) -> int:
+        """How many records are compared: those that correspond, or all of the smaller table where none do."""
+        return len(self) if self.mapping != "none" else min(self.sizes)
+
+    @property
     def sizes(self) -> tuple[int, int]:
         """How many records the original and the masked table have."""
         return self.aligned.sizes
