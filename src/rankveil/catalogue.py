@@ -366,6 +366,8 @@ class Measure(Entry[Callable[..., Any]]):
 
     family: Literal["confidentiality", "risk", "utility", "loss"] = "risk"
     better: Literal["higher", "lower"] = "higher"
+    """Which way is good: for the protector (safer) in a measure of confidentiality or risk, for the user (nearer to the
+    original) in one of utility or loss. A measure of risk may be higher where it is safer, as a distance is."""
     bounds: tuple[float, float] = (0.0, math.inf)
     mapping: bool = True
     """Whether it needs to know which masked record derives from which original one."""
@@ -389,6 +391,19 @@ class Measure(Entry[Callable[..., Any]]):
     per: Literal["column", "table"] = "table"
     headline: Literal["mean", "max", "min"] = "mean"
     """How the per-attribute values of a `per="column"` measure become one number."""
+
+    @property
+    def protects(self) -> bool:
+        """Whether it is of the protector: what is better is safer. Otherwise it is of the user."""
+        return self.family in ("confidentiality", "risk")
+
+    def within(self, value: float, limit: float) -> bool:
+        """Whether a value is as good as a limit asks, or better.
+
+        >>> get_measure("k_anonymity").within(6, 5), get_measure("people_found").within(0.1, 0.09)
+        (True, False)
+        """
+        return value >= limit if self.better == "higher" else value <= limit
 
     @property
     def aims(self) -> bool:

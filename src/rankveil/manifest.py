@@ -265,9 +265,14 @@ def _parsed(text: str, schema: str, what: str, *, older: Sequence[str] = ()) -> 
         plain = plain_json(text)
     except ValueError:
         raise FileError(f"this is not a {what}: it is not JSON") from None
-    if not isinstance(plain, dict) or plain.get("schema") not in (schema, *older):
+    given = plain.get("schema") if isinstance(plain, dict) else None
+    if isinstance(given, str) and given not in (schema, *older) and given.startswith(schema[: schema.rindex("/") + 1]):
+        raise FileError(
+            f"this {what} is of another version of rankveil: its schema is {given[:40]}, and {schema} is read here"
+        )
+    if given not in (schema, *older):
         raise FileError(f"this is not a {what}: its schema is not {schema}")
-    return plain
+    return dict(plain)
 
 
 def fingerprint(table: Table) -> str:

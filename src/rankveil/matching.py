@@ -231,6 +231,11 @@ def _ends(label: str, temporal: pa.DataType | None) -> tuple[float, float] | Non
     return None if low is None or high is None else (low, high)
 
 
+def range_of(original: Table, name: str, label: str) -> tuple[float, float] | None:
+    """The ends of a band of a column of numbers or dates, or None."""
+    return _ends(label, original.cells(name).temporal)
+
+
 def _middle(label: str, temporal: pa.DataType | None, span: tuple[float, float]) -> float | None:
     """The middle of a band; one that is open reaches to the end of the values."""
     found = _ends(label, temporal)

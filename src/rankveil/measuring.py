@@ -33,6 +33,9 @@ _INTRUDER = "intruder"
 _USE = "use"
 """What a measure asks for that is about a stated use: both tables in the columns that it takes."""
 
+_RELEASED = "released"
+"""What a measure asks for that is about how general the released cells are."""
+
 Settings = Mapping[str, Mapping[str, Any]]
 
 _CATEGORIES = ("ordinal", "nominal")
@@ -150,7 +153,7 @@ class Measuring(Computed):
 
     def _used(self, entry: Measure, pair: Pair, sizes: Sequence[tuple[int, int]]) -> Used | None:
         """How many records of both tables a measure takes: of each column or pair of columns, or of all together."""
-        if any(need in (_INTRUDER, _USE) for need in entry.needs) or all(
+        if any(need in (_INTRUDER, _USE, _RELEASED) for need in entry.needs) or all(
             need in catalogue.measures() for need in entry.needs
         ):
             return None
@@ -234,7 +237,11 @@ class Measuring(Computed):
 
     def _lost(self, entry: Measure, pair: Pair) -> tuple[str, ...]:
         """What is said where a measure of distributions looks at all records of both tables."""
-        if entry.equal or pair.mapping == "none" or any(need in (*_OF_ROLES, _INTRUDER, _USE) for need in entry.needs):
+        if (
+            entry.equal
+            or pair.mapping == "none"
+            or any(need in (*_OF_ROLES, _INTRUDER, _USE, _RELEASED) for need in entry.needs)
+        ):
             return ()
         if entry.needs and all(need in catalogue.measures() for need in entry.needs):
             return ()  # its parts say it
@@ -268,7 +275,7 @@ class Measuring(Computed):
 
     def _run(self, entry: Measure, pair: Pair, view: View | Column | Beside, name: str) -> Value:
         # what is asked of the roles is asked of all records, complete or not
-        own = (*_OF_ROLES, "confidential_kinds", _INTRUDER, _USE, *catalogue.measures())
+        own = (*_OF_ROLES, "confidential_kinds", _INTRUDER, _USE, _RELEASED, *catalogue.measures())
         if len(view) == 0 and not all(need in own for need in entry.needs):
             raise NotApplicableError(_nobody(pair))
         data = [self._need(need, view) for need in entry.needs]
@@ -292,6 +299,11 @@ class Measuring(Computed):
             if self._intruder is None:
                 raise NotApplicableError("it needs both tables whole, with all their columns")
             return self._intruder()
+        if need == _RELEASED:
+            released = getattr(self.pair, "released", None)
+            if released is None:
+                raise NotApplicableError("it needs both tables whole, with the labels of their cells")
+            return released()
         if need == _USE:
             if self._use is None:
                 raise NotApplicableError("state what the release is to be used for with --use uses.toml")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rankveil.categories import Categories
 from rankveil.dates import has_zero, in_days
 from rankveil.errors import PairError, listing
+from rankveil.levels import Generality
 from rankveil.linkage import Linker
 from rankveil.matching import Domains, Known
 from rankveil.seeds import Seed
@@ -77,6 +78,10 @@ class Pair:
     """All records of both tables in their own order, with and without a partner, complete or not."""
     all_rows: tuple[Rows, Rows] | None = None
     """The rows of `everything` in both tables; those from the first on where nothing is said."""
+    bands: Mapping[str, Callable[[Array], Array]] = field(default_factory=dict)
+    """For columns of numbers that were released in bands: the place of the band in which a number lies."""
+    released: Callable[[], Sequence[Generality]] | None = None
+    """How general the released cells are."""
 
     def __post_init__(self) -> None:
         self.kinds = self.kinds or ("numeric",) * len(self.names)
@@ -128,6 +133,7 @@ class Pair:
                 unsampled=sampled and (self._days(sampled[0]), self._days(sampled[1]), sampled[2], sampled[3]),
                 everything=every and (self._days(every[0]), self._days(every[1])),
                 beside=None if self.beside is None else self.beside.in_days(),
+                bands={name: self.bands[name] for name in self.bands if self.temporal[self.names.index(name)] is None},
             )
         return self._in_days
 
@@ -155,7 +161,7 @@ class Pair:
         if self.mapping == "none" and self.everything is not None:
             x, y = (np.asfortranarray(each[:, places]) for each in self.everything)
             made = unpaired(names, x, y, *self._all[2:], seed=self.seed, notes=[], by=self.by, known=self.known)
-            return replace(made, kinds=kinds, categories=categories, temporal=temporal)
+            return replace(made, kinds=kinds, categories=categories, temporal=temporal, bands=self.bands)
         return replace(
             self,
             names=names,
@@ -315,13 +321,15 @@ class Pair:
                 by=None,
                 beside=None,
                 everything=None,
+                released=None,
             )
         assert by.masked is not None
         x, y, original, masked = self._all
         ours, theirs = by.original[original] == code, by.masked[masked] == code
         parts = x[ours], y[theirs], original[ours], masked[theirs]
         made = unpaired(self.names, *parts, seed=self.seed, notes=[], known=self.known)
-        return replace(made, kinds=self.kinds, categories=self.categories, temporal=self.temporal)
+        what: dict[str, Any] = {"kinds": self.kinds, "categories": self.categories, "temporal": self.temporal}
+        return replace(made, bands=self.bands, **what)
 
     def _view(self, columns: slice, rows: NDArray[np.bool_]) -> View:
         x, y = self.x[:, columns], self.y[:, columns]
@@ -339,8 +347,9 @@ class Pair:
         names: tuple[str, ...],
         paired: bool | None = None,
     ) -> View:
+        bands = {j: self.bands[name] for j, name in enumerate(names) if name in self.bands}
         return View(
-            Side(x, weight=self._weight(0, original)),
+            Side(x, weight=self._weight(0, original), bands=bands),
             Side(y, weight=self._weight(1, masked)),
             names=names,
             original=original,

@@ -287,8 +287,10 @@ class Table:
         if (self.schema.roles or {}).get(name) in UNMASKED_ROLES:
             return False
         cells = self.cells(name)
+        if cells.missing.all():
+            return False
         named = (self.schema.roles or {}).get(name) in NAMING_ROLES or name in self._hierarchies
-        return cells.kind != "nominal" or (named and not cells.doubtful and not cells.missing.all())
+        return cells.kind != "nominal" or (named and not cells.doubtful)
 
     def replaced(
         self,

@@ -6,7 +6,7 @@ A measure names what it works on by its positional arguments. A name that ends i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -39,9 +39,13 @@ class Side:
     Where records have weights, moments are those of the population that they stand for; ranks are those of the records.
     """
 
-    def __init__(self, values: Array, *, weight: Array | None = None) -> None:
+    def __init__(
+        self, values: Array, *, weight: Array | None = None, bands: Mapping[int, Callable[[Array], Array]] | None = None
+    ) -> None:
         self.values = values
         self._weight = weight
+        self._bands = bands or {}
+        """For columns that were released in bands: the place of the band in which a number lies."""
 
     def __len__(self) -> int:
         return int(self.values.shape[0])
@@ -55,7 +59,21 @@ class Side:
 
     @cached_property
     def _ordered(self) -> tuple[Rows, Array]:
-        return ranks.orders_and_ranks(self.values)
+        order, rank = ranks.orders_and_ranks(self.values)
+        for j in self._bands:  # bands stand in the order of their numbers
+            rank[:, j] = ranks.average_ranks(self.level[:, j])
+        return order, rank
+
+    @cached_property
+    def level(self) -> Array:
+        """The values at the level at which the columns were released: bands at their places."""
+        if not self._bands:
+            return self.values
+        made = np.array(self.values, order="F")
+        for j, place in self._bands.items():
+            there = ~np.isnan(made[:, j])
+            made[there, j] = place(made[there, j])
+        return made
 
     @property
     def order(self) -> Rows:

@@ -57,7 +57,12 @@ def test_the_map_and_a_pick(people: str, run: Any, refused: Any) -> None:
     ("words", "sentence"),
     [
         (["--at", "risk=much"], "much is not a number"),
-        (["--at", "risk"], "not of the form NAME=VALUE"),
+        (["--at", "risk"], "the target risk needs a value, as in --at risk=0.45"),
+        (["--at", "k_anonymity"], "the target k_anonymity needs a value, as in --at k_anonymity=5"),
+        (["--at", "claims=0"], "the target claims is retired"),
+        (["--at", "claims"], "as in --at found=0.09"),
+        (["--at", "people_fond=0.1"], "did you mean people_found?"),
+        (["--at", "spearman_risk=2"], "spearman_risk lies between -1 and 1"),
         ([], "say where to compare"),
         (["--at", "risk=1", "--sweep"], "say where to compare"),
         (["--at", "risk=1", "--public"], "--public is about the page of --report"),

@@ -52,8 +52,10 @@ def test_methods_are_brought_to_the_same_risk_and_ranked(original: pa.Table) -> 
     assert ranked[0].rank == 1
     assert made.recommendation().startswith(f"Take {ranked[0].id} with ")
     assert ranked[0].place is not None
-    most = max(each["share"] for each in ranked[0].place.found or ())
-    said = f"Somebody who knows every original record and all that is published finds up to {100 * most:.3g} % of"
+    assert made.pick is not None
+    given = made.pick.confirmed
+    assert (given["seeds"], "held" in given) == (10, False)
+    said = f"Somebody who knows every original record and all that is published finds {100 * given['found']:.3g} % of"
     assert said in made.recommendation()
 
 
@@ -110,8 +112,10 @@ def test_the_least_strength_with_which_few_people_are_found(original: pa.Table) 
             weaker = rv.attack(original, rv.mask(original, "mdav", k=one.place.parameters["k"] - 1), at_most=0.3)
             assert not weaker.holds
     assert made.best is not None
-    assert made.best.place is not None
-    assert max(each["share"] for each in made.best.place.found or ()) == made.best.attained <= 0.3
+    assert made.pick is not None
+    assert made.pick.method is made.best
+    assert made.pick.confirmed["found"] == made.best.attained < 0.3
+    assert (made.pick.confirmed["seeds"], made.pick.confirmed["held"]) == (10, 10)
 
 
 def test_who_is_found_by_columns_that_are_left_as_they_are_is_counted_but_not_by_identifiers() -> None:
@@ -120,7 +124,7 @@ def test_who_is_found_by_columns_that_are_left_as_they_are_is_counted_but_not_by
     some = rv.compare(people, ["mdav"], columns=["AGE", "HOURS"], **asked)
     (one,) = some.methods
     assert (one.reached, one.attained) == (False, 1.0)
-    assert one.note == "it attains found from 1 to 1 (1 where somebody is certain), not 0.2"
+    assert one.note == "it attains found from 1 to 1 (1 where somebody is certain), not at most 0.2: 1 is the nearest"
     assert any("identifiers are to be dropped: PERSON" in note for note in some.notes)
     (all_of_them,) = rv.compare(people, ["mdav"], columns=["AGE", "HOURS", "TAX"], **asked).methods
     assert all_of_them.reached
@@ -365,4 +369,5 @@ def test_what_is_left_out_is_said() -> None:
     assert "not compared: REGION" in made.notes
     assert any(f"{200 - made.complete} of 200 records have missing values" in note for note in made.notes)
     # REGION, which is not compared, is released as it is: whom it helps to find is counted
-    assert "finds up to" in made.recommendation()
+    assert "that is published finds" in made.recommendation()
+    assert "It leaves as they are: REGION." in made.recommendation()

@@ -89,7 +89,7 @@ def test_an_equal_level_is_one_of_the_columns_that_a_method_masks(mixed: rv.Tabl
     names = ["AGE", "INCOME", "REGION"]
     made = rv.compare(mixed, ["correlated_noise"], columns=names, at={"level": 0.2}, utility=["um"], **FAST)
     noise = next(one for one in made.methods if one.id == "correlated_noise")
-    assert noise.passed_through == ("REGION",)
+    assert noise.passed_through == ("REGION", "TRADE")  # that one is not compared, and released as it is
     assert noise.place is not None
     maskings = [rv.mask(mixed, noise.place.plan, seed=CommonSeed.of(0), replicate=r).data for r in range(2)]
     found = [rv.audit(mixed, each, columns=["AGE", "INCOME"])["permutation_level"] for each in maskings]

@@ -127,7 +127,7 @@ def test_the_least_strength_without_claims() -> None:
     assert not never.reached
     always, asked = run(search.for_least(WIDE), lambda s: 0.0)
     assert always.best == Point(0.001, 0.0)
-    assert len(asked) == 3
+    assert len(asked) == 5
     # a lucky weak strength below one that fails does not count
     lucky, _ = run(search.for_least(WIDE), lambda s: 0.0 if s < 0.01 or s > 50 else 5.0)
     assert lucky.best is not None

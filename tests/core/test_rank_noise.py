@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 
 from rankveil.rank_noise import Law, RankNoiseTerm, farthest, keys_at, middle_keys
 
@@ -95,3 +96,13 @@ def test_the_mean_key_of_tied_values() -> None:
     assert made[1] == pytest.approx(keys[150:250].mean(), abs=0.01)
     assert made[[0, 3]] == pytest.approx([keys[0].mean(), keys[399].mean()], abs=0.35)
     assert np.isnan(made[2])
+
+
+@pytest.mark.parametrize("width", [0.02, 0.3, 0.8])
+def test_many_centres_are_gathered_and_say_the_same(width: float) -> None:
+    n = 3_000
+    centres = np.sqrt(1 - width * width) * ndtri(np.arange(1, n + 1) / (n + 1))
+    keys = middle_keys(centres, width, np.column_stack((np.arange(n), np.arange(n))).astype(float))
+    nodes = np.linspace(centres[0] - 9 * width, centres[-1] + 9 * width, 4001)
+    below = np.array([ndtr((node - centres) / width).sum() for node in nodes])
+    assert keys == pytest.approx(np.interp(np.arange(n) + 0.5, below, nodes), abs=2e-4 * width)

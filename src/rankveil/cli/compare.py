@@ -16,8 +16,8 @@ from rankveil.cli.room import check_job
 from rankveil.errors import ClusterError, ParameterError
 
 EXAMPLE = (
-    "rankveil compare rankveil-demo/original.csv --methods mdav,rank_swap,additive_noise \\\n"
-    "    --at risk=0.7 --utility um,pil --replicates 3 --write-plan best.toml\n"
+    "rankveil compare rankveil-demo/original.csv --columns AGE,INCOME,SAVINGS \\\n"
+    "    --methods copula_swap,mdav --at found=0.09 --write-plan best.toml\n"
     "rankveil compare rankveil-demo/original.csv --methods mdav,rank_swap --at risk=0.7 --cluster local:2"
 )
 
@@ -34,18 +34,26 @@ def compare(
         typer.Option(
             "--at",
             metavar="WHAT=VALUE",
-            help="found=0.09: at most so many. risk=0.45, utility=0.9 (the first), level=0.2: made equal.",
+            help="found=0.09, or a measure: a limit. risk=0.45, utility=0.9 (the first), level=0.2: equal.",
         ),
     ] = None,
     sweep: Annotated[bool, typer.Option("--sweep", help="The whole map of risk and utility instead.")] = False,
-    risk: Annotated[str, typer.Option("--risk", metavar="ID", help="The measure of risk.")] = "rank_linkage",
+    risk: Annotated[
+        str | None,
+        typer.Option("--risk", metavar="ID", help="The measure of risk. [people_found; rank_linkage with --at risk]"),
+    ] = None,
     utility: Annotated[
         list[str] | None,
         typer.Option(
-            "--utility", metavar="ID,ID", help="Measures of utility or loss; the first decides. [emd,propensity,um]"
+            "--utility",
+            metavar="ID,ID",
+            help="Measures of utility or loss; the first decides. [correlation_change,mean_shift,table_cells]",
         ),
     ] = None,
-    replicates: Annotated[int, typer.Option("--replicates", metavar="R", help="Maskings of each random method.")] = 5,
+    replicates: Annotated[
+        int | None,
+        typer.Option("--replicates", metavar="R", help="Maskings of each random method. [5; 2 above 50,000 records]"),
+    ] = None,
     given: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="ID.NAME=VALUE", help="Fix a parameter of a method or measure. Repeatable."),
@@ -76,7 +84,8 @@ def compare(
 ) -> int:
     """Find the method and strength that serve these data best.
 
-    All methods are brought to the same risk (or utility, or level) and ranked by what they keep.
+    Each method gets the least strength that keeps a limit, and they are ranked by what they keep of the data. What is
+    recommended keeps the limit on fresh seeds, too. Exit code 1 when no method reaches the target.
     """
     import rankveil as rv
     from rankveil.cli.tables import check_outputs, open_table
@@ -89,7 +98,7 @@ def compare(
         {"original": original, "file of roles": reading.roles},
     )
     if (at is None) != sweep:
-        raise ParameterError("say where to compare: --at risk=0.45 (or found, utility, level), or --sweep; one of them")
+        raise ParameterError("say where to compare: --at found=0.09 (or another target), or --sweep; one of them")
     if sweep and write_plan is not None and pick is None:
         raise ParameterError("a map has no one place to take: name it, as in --pick mdav=7")
     if public and report is None:
@@ -118,7 +127,7 @@ def compare(
                 at=_at(at),
                 sweep=sweep,
                 risk=risk,
-                utility=words.chosen(utility, option="--utility") or rv.comparison.UTILITY,
+                utility=words.chosen(utility, option="--utility"),
                 replicates=replicates,
                 parameters=parameters,
                 settings=settings,
@@ -142,17 +151,20 @@ def compare(
                 raise ClusterError(f"{end}; {kept}") from end
             raise Stopped(f"stopped; {kept}") from None
         made.notes[:0] = opened.notes
-        if write_plan is not None:
+        if write_plan is not None and (chosen is not None or made.reached):
             made.write_plan(write_plan, chosen)
         if report is not None:
             made.report(report, command=addresses.command(context.obj), public=public)
     content = made.to_dict()
     content["notes"] = [*found, *content["notes"]]
+    if write_plan is not None and chosen is None and not made.reached:
+        content["notes"].append(f"{write_plan} was not written: no method reached the target")
+        write_plan = None
     if as_json:
         output.emit(content)
     else:
         _show(content, report, write_plan, public=public)
-    return 0
+    return 0 if made.reached else 1
 
 
 def _state_of(original: str) -> str:
@@ -166,9 +178,11 @@ def _state_of(original: str) -> str:
     return f"{os.path.basename(os.path.normpath(files.companion(original)))}.compare-state"
 
 
-def _at(text: str | None) -> dict[str, float] | None:
+def _at(text: str | None) -> dict[str, float] | str | None:
     if text is None:
         return None
+    if "=" not in text:  # a target that has a usual limit
+        return text
     found = words.pairs([text], option="--at")
     made = {}
     for what, value in found.items():

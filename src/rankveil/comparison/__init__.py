@@ -1,6 +1,6 @@
-"""Which method is best for these data: methods at equal risk, equal utility or equal level, or the whole map."""
+"""Which method is best for these data: methods at a limit, at equal risk, utility or level, or the whole map."""
 
-from rankveil.comparison.comparing import UTILITY, compare
-from rankveil.comparison.result import Comparison, Contender, Place, Spread
+from rankveil.comparison.comparing import compare
+from rankveil.comparison.result import Comparison, Contender, Pick, Place, Spread
 
-__all__ = ["UTILITY", "Comparison", "Contender", "Place", "Spread", "compare"]
+__all__ = ["Comparison", "Contender", "Pick", "Place", "Spread", "compare"]

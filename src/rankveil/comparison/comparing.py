@@ -6,23 +6,23 @@ import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankveil.auditing import loaded
-from rankveil.catalogue import get_measure
-from rankveil.comparison.contestant import Asked, Contestant, contender_of, job_of, measure_places, run_tasks
+from rankveil.comparison.confirming import FEW, confirm, levelled
+from rankveil.comparison.contestant import DRAWN, MANY, Contestant, contender_of, job_of, measure_places
 from rankveil.comparison.level import at_level
+from rankveil.comparison.ranking import mark_front, rank
 from rankveil.comparison.reach import OF_RISK, OF_UTILITY, why_not_applicable
-from rankveil.comparison.result import Comparison, Contender, Place
+from rankveil.comparison.result import Comparison, Contender
 from rankveil.comparison.running import Journal, Progress, Runner
-from rankveil.comparison.study import FOUND, Study, Task
-from rankveil.errors import ParameterError, listing, refuse_unknown, suggestion
+from rankveil.comparison.study import FOUND, Study, columns_compared
+from rankveil.comparison.target import Asked, check_family, default_utilities, risk_of, target_of
+from rankveil.errors import ParameterError, listing, refuse_unknown
 from rankveil.execute import PATIENCE, Pool, Workers, cores
 from rankveil.manifest import fingerprint
 from rankveil.measuring import Settings
-from rankveil.plans import Plan
 from rankveil.schema import listed
 from rankveil.seeds import Seed
 from rankveil.table import Table
@@ -30,8 +30,8 @@ from rankveil.table import Table
 if TYPE_CHECKING:
     from rankveil.cluster.engine import Engine
 
-TARGETS = ("found", "risk", "utility", "level")
-UTILITY = ("emd", "propensity", "um")
+REPLICATES, MANY_REPLICATES = 5, 2
+"""Maskings of each random method, and those of tables with more than 50,000 records."""
 SWEEP_POINTS = 9
 
 _SMALL = 10_000
@@ -42,11 +42,11 @@ def compare(
     original: Any,
     methods: Sequence[str],
     *,
-    at: Mapping[str, float] | None = None,
+    at: Mapping[str, float] | str | None = None,
     sweep: bool = False,
-    risk: str = "rank_linkage",
-    utility: Sequence[str] = UTILITY,
-    replicates: int = 5,
+    risk: str | None = None,
+    utility: Sequence[str] | None = None,
+    replicates: int | None = None,
     parameters: Mapping[str, Mapping[str, Any]] | None = None,
     settings: Settings | None = None,
     target: str | None = None,
@@ -62,11 +62,14 @@ def compare(
     memory: str | int | None = None,
     **declared: Any,
 ) -> Comparison:
-    """Which method serves these data best, all at the same risk: `at={"risk": 0.45}`.
+    """Which method serves these data best, each at the least strength that protects: `at={"found": 0.09}`.
 
-    `at` may also name a utility (the first of `utility`), `found` (0.09: the least strength with which no more than
-    that share of the people is found and nobody with certainty) or `level` (the permutation level that each attribute
-    is tuned to); `sweep` gives the whole map of risk and utility instead. `parameters` fixes parameters of methods,
+    `found` is the share of people whom somebody who uses everything finds, nobody with certainty; any measure of risk
+    or confidentiality may stand there with its limit, which is one on the safe side whichever way the measure goes, and
+    for a limit of utility or loss the greatest strength is taken. What is recommended holds on seeds that the search
+    did not see. `at` may also name what is made equal, as in the papers: `risk` (with `rank_linkage` unless another
+    `risk` is named), `utility` (the first one) or `level` (the permutation level of each attribute); `sweep` gives
+    the whole map of risk and utility instead. `parameters` fixes parameters of methods,
     `settings` those of measures. `state` names a file that keeps finished work, so that a stopped comparison can be
     taken up again with `resume`.
 
@@ -77,7 +80,7 @@ def compare(
     """
     refuse_unknown(declared)
     table = Table.of(loaded(original, **{"schema": None, **declared}), **declared)
-    study = Study(table, table.usable(columns), seed=Seed.of(seed), settings=settings, target=target)
+    study = Study(table, columns_compared(table, columns), seed=Seed.of(seed), settings=settings, target=target)
     return compare_on(
         study,
         methods,
@@ -103,11 +106,11 @@ def compare_on(
     study: Study,
     methods: Sequence[str],
     *,
-    at: Mapping[str, float] | None = None,
+    at: Mapping[str, float] | str | None = None,
     sweep: bool = False,
-    risk: str = "rank_linkage",
-    utility: Sequence[str] = UTILITY,
-    replicates: int = 5,
+    risk: str | None = None,
+    utility: Sequence[str] | None = None,
+    replicates: int | None = None,
     parameters: Mapping[str, Mapping[str, Any]] | None = None,
     columns: Sequence[str] | None = None,
     points: int = SWEEP_POINTS,
@@ -118,13 +121,21 @@ def compare_on(
     cluster: str | Engine | None = None,
     scratch: str | os.PathLike[str] | None = None,
     memory: str | int | None = None,
+    confirmed: bool = True,
 ) -> Comparison:
-    """The comparison on a study that is made already."""
-    wanted = _wanted(at, sweep=sweep, replicates=replicates, points=points)
-    utilities = tuple(dict.fromkeys(listed(utility)))
-    _check_family(risk, "risk", OF_RISK)
+    """The comparison on a study that is made already; without fresh seeds where nothing is to be recommended."""
+    wanted = target_of(at, sweep=sweep)
+    if points < 3:
+        raise ParameterError(f"a map needs at least 3 points of each method, not {points}")
+    if replicates is None:
+        replicates = MANY_REPLICATES if len(study.table) > MANY else REPLICATES
+    if replicates < 1:
+        raise ParameterError(f"replicates must be at least 1, not {replicates}")
+    risk = risk_of(wanted, risk)
+    utilities = default_utilities() if utility is None else tuple(dict.fromkeys(listed(utility)))
+    check_family(risk, "risk", OF_RISK)
     for name in utilities:
-        _check_family(name, "utility", OF_UTILITY)
+        check_family(name, "utility", OF_UTILITY)
     if "utility" in wanted and not utilities:
         raise ParameterError("a comparison at equal utility needs the utility's name")
     contestants = [
@@ -142,7 +153,7 @@ def compare_on(
         _pool(study, workers=workers, cluster=cluster, scratch=scratch, memory=memory) as (pool, said),
         Runner(study, journal, pool=pool, progress=progress) as runner,
     ):
-        made = _compare(contestants, asked, runner)
+        made = _compare(contestants, asked, runner, confirmed=confirmed)
     made.replicates = replicates
     made.notes += said
     if resume and not journal.found:
@@ -172,16 +183,7 @@ def _pool(
         yield engine.holding(study), [*engine.notes, f"computed on the cluster {engine.address.text}"]
 
 
-def _check_family(name: str, what: str, families: Sequence[str]) -> None:
-    """A measure in a role that is not its own would turn the search or the ranking round."""
-    family = get_measure(name).family
-    if family not in families:
-        raise ParameterError(
-            f"{what} must be a measure of {' or '.join(families)}, and {name} is one of {family}; see rankveil measures"
-        )
-
-
-def _compare(everybody: Sequence[Contestant], asked: Asked, runner: Runner) -> Comparison:
+def _compare(everybody: Sequence[Contestant], asked: Asked, runner: Runner, *, confirmed: bool) -> Comparison:
     study = runner.study
     why = {one.method.id: why_not_applicable(one, study, asked) for one in everybody}
     contestants = [one for one in everybody if why[one.method.id] is None]
@@ -189,10 +191,11 @@ def _compare(everybody: Sequence[Contestant], asked: Asked, runner: Runner) -> C
         methods = at_level(contestants, asked, runner)
     else:
         expected = sum((10 if one.scale else 1) * one.replicates for one in contestants)
-        found = runner.run([job_of(one, asked) for one in contestants], expected=expected)
+        found = runner.run([job_of(one, asked, study) for one in contestants], expected=expected)
         methods = [contender_of(one, found[one.method.id], asked, runner) for one in contestants]
         if asked.at:
             measure_places(contestants, methods, asked, runner)
+            levelled(contestants, methods, asked, runner)
     methods += [
         Contender(name, False, None, None, 0, note=reason, applicable=False)
         for name, reason in why.items()
@@ -208,27 +211,15 @@ def _compare(everybody: Sequence[Contestant], asked: Asked, runner: Runner) -> C
         replicates=0,
         methods=methods,
         complete=int(study.base.complete.sum()),
-        notes=_notes(study, contestants),
+        notes=_notes(study, contestants, asked),
     )
+    if asked.at and confirmed:
+        confirm(contestants, made, asked, runner)
+    elif asked.at:
+        rank(made)
+    mark_front(made)
     made.notes += _said(methods)
-    _mark_front(made)
-    if not asked.at:
-        return made
-    _rank(made)
-    if made.best is not None:
-        one = next(each for each in contestants if made.best is not None and each.method.id == made.best.id)
-        _attack_best(one, made.best, runner)
     return made
-
-
-def _attack_best(one: Contestant, best: Contender, runner: Runner) -> None:
-    """Whom somebody who uses everything finds in the recommended masking."""
-    assert best.place is not None
-    step = best.place.plan.steps[0]
-    plan = Plan((replace(step, parameters={**step.parameters, **one.study}),))
-    results = run_tasks(runner, [Task(plan, replicate, (FOUND,)) for replicate in range(one.replicates)])
-    if all(FOUND in result.values for result in results):
-        best.place = replace(best.place, found=[result.values[FOUND] for result in results])
 
 
 def _said(methods: Sequence[Contender]) -> list[str]:
@@ -243,84 +234,14 @@ def _said(methods: Sequence[Contender]) -> list[str]:
     return [f"{note} ({', '.join(named)})" for note, named in about.items()]
 
 
-def _rank(made: Comparison) -> None:
-    """By the deciding measure; methods whose intervals overlap with the first of a rank share it."""
-    by = made.ranked_by
-    if by is None:
-        return
-    able = [one for one in made.methods if one.reached and one.place is not None and by in one.place.values]
-    sign = -1.0 if get_measure(by).better == "higher" else 1.0
-    able.sort(key=lambda one: sign * one.place.values[by].mean if one.place else 0.0)
-    leader: Contender | None = None
-    for position, one in enumerate(able, start=1):
-        assert one.place is not None
-        if leader is not None and leader.place is not None and leader.place.values[by].overlaps(one.place.values[by]):
-            one.rank = leader.rank
-        else:
-            one.rank, leader = position, one
-
-
-def _mark_front(made: Comparison) -> None:
-    """Mark the places that no other beats in risk and in the first utility."""
-    if not made.utilities:
-        return
-    names = (made.risk, made.utilities[0])
-    signs = [1.0 if get_measure(name).better == "higher" else -1.0 for name in names]
-
-    def value(place: Place) -> tuple[float, ...] | None:
-        if not all(name in place.values for name in names):
-            return None
-        return tuple(sign * place.values[name].mean for sign, name in zip(signs, names, strict=True))
-
-    everywhere = [place for one in made.methods for place in (*one.points, one.place) if place is not None]
-    seen = [found for found in map(value, everywhere) if found is not None]
-
-    def marked(place: Place) -> Place:
-        own = value(place)
-        beaten = own is None or any(
-            all(a >= b for a, b in zip(other, own, strict=True)) and other != own for other in seen
-        )
-        return replace(place, front=not beaten)
-
-    for one in made.methods:
-        one.points = [marked(point) for point in one.points]
-        one.place = None if one.place is None else marked(one.place)
-
-
-def _wanted(at: Mapping[str, float] | None, *, sweep: bool, replicates: int, points: int) -> dict[str, float]:
-    if sweep == bool(at):
-        raise ParameterError('say where to compare, as in at={"risk": 0.45}, or sweep the whole map')
-    if points < 3:
-        raise ParameterError(f"a map needs at least 3 points of each method, not {points}")
-    if replicates < 1:
-        raise ParameterError(f"replicates must be at least 1, not {replicates}")
-    wanted = dict(at or {})
-    if len(wanted) > 1:
-        raise ParameterError(f"compare at one target, not at {', '.join(wanted)}")
-    for what, value in wanted.items():
-        if what == "claims":
-            raise ParameterError(
-                "the target claims is retired: it never said who is found; name the largest share of people found that "
-                "you accept, as in --at found=0.09"
-            )
-        if what not in TARGETS:
-            raise ParameterError(f"there is no target {what}{suggestion(what, TARGETS)}")
-        if (
-            not isinstance(value, int | float)
-            or isinstance(value, bool)
-            or value != value
-            or abs(value) == float("inf")
-        ):
-            raise ParameterError(f"the target {what} must be a number, not {value!r}")
-        if what == "found" and not 0 < value < 1:
-            raise ParameterError(f"the share of people found lies between 0 and 1, as in found=0.09, not {value:g}")
-        if what == "level" and not 0 < value < 1:
-            raise ParameterError("a permutation level lies between 0 and 1")
-    return wanted
-
-
-def _notes(study: Study, contestants: Sequence[Contestant]) -> list[str]:
+def _notes(study: Study, contestants: Sequence[Contestant], asked: Asked) -> list[str]:
     notes = []
+    if asked.limit is not None and asked.measure == FOUND and len(study.table) > MANY:
+        notes.append(
+            f"strengths were searched with {DRAWN:,} people who were drawn, each looked for among all "
+            f"{len(study.table):,} records, and corrected by one attack with everybody; {FEW} fresh seeds, attacked "
+            "with everybody, confirm what is recommended"
+        )
     others = [name for name in study.table.names if name not in study.names]
     if others:
         notes.append(f"not compared: {listing(others, most=10)}")
@@ -330,6 +251,8 @@ def _notes(study: Study, contestants: Sequence[Contestant]) -> list[str]:
     incomplete = len(study.table) - int(study.base.complete.sum())
     if incomplete:
         notes.append(f"{incomplete} of {len(study.table)} records have missing values, left out where those are needed")
+    if any(study.left_by(one.masked(study)) for one in contestants):
+        notes.append("columns that are not masked are evidence for whoever looks for people, compared or not")
     for one in contestants:
         left = [name for name in study.names if name not in one.masks(study)]
         if left:

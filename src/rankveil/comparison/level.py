@@ -9,8 +9,6 @@ from typing import Any
 
 from rankveil.comparison import search
 from rankveil.comparison.contestant import (
-    LEVEL,
-    Asked,
     Contestant,
     contender_of,
     job_of,
@@ -22,6 +20,7 @@ from rankveil.comparison.result import Contender, Place
 from rankveil.comparison.running import Job, Runner
 from rankveil.comparison.search import Found, Point
 from rankveil.comparison.study import LEVELS, Result, Task
+from rankveil.comparison.target import LEVEL, Asked
 from rankveil.moments import of_replicates
 from rankveil.plans import Plan, Step
 
@@ -35,7 +34,7 @@ def at_level(contestants: Sequence[Contestant], asked: Asked, runner: Runner) ->
     jobs: list[Job] = []
     for one in contestants:
         own = [_job(one, name, asked.at["level"]) for name in names[one.method.id]] if _own_strengths(one) else []
-        jobs += own or [_mean_job(one, names[one.method.id], asked)]
+        jobs += own or [_mean_job(one, names[one.method.id], asked, runner)]
     found = runner.run(jobs, expected=sum(10 * one.replicates * len(names[one.method.id]) for one in contestants))
     made = []
     for one in contestants:
@@ -76,7 +75,7 @@ def _job(one: Contestant, name: str, level: float) -> Job:
     return Job(f"{one.method.id}.{name}", search.for_value(level, one.scale), tasks, point)
 
 
-def _mean_job(one: Contestant, names: Sequence[str], asked: Asked) -> Job:
+def _mean_job(one: Contestant, names: Sequence[str], asked: Asked, runner: Runner) -> Job:
     """The search for one strength by the mean level of the attributes that the method masks."""
 
     def point(strength: float, results: Sequence[Result]) -> Point | None:
@@ -86,7 +85,7 @@ def _mean_job(one: Contestant, names: Sequence[str], asked: Asked) -> Job:
         mean, _, error = of_replicates([_mean(each, names) for each in levels])
         return Point(strength, mean, error)
 
-    return replace(job_of(one, asked), tasks=lambda strength: one.tasks(strength, (LEVELS,)), point=point)
+    return replace(job_of(one, asked, runner.study), tasks=lambda strength: one.tasks(strength, (LEVELS,)), point=point)
 
 
 def _mean(levels: Mapping[str, float], names: Sequence[str]) -> float:
@@ -127,6 +126,6 @@ def _levelled(one: Contestant, own: Mapping[str, Found], asked: Asked, runner: R
         evaluations,
         Place(plan(one.fixed), {**one.fixed, strength: strengths}, place.values, place.without, place.notes),
         attributes={name: {"strength": strengths[name], "level": levels[name]} for name in own},
-        passed_through=tuple(name for name in runner.study.names if name not in own),
+        passed_through=runner.study.left_by(own),
         note=f"these attributes do not come to that level: {', '.join(off)}" if off else None,
     )

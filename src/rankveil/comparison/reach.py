@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from rankveil import catalogue
 from rankveil.catalogue import get_measure
-from rankveil.comparison.contestant import Asked, Contestant
+from rankveil.comparison.contestant import Contestant
 from rankveil.comparison.study import FOUND, Study
+from rankveil.comparison.target import Asked
 from rankveil.errors import RankveilError, listing
 
 OF_RISK = ("risk", "confidentiality")

@@ -8,10 +8,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rankveil.catalogue import get_measure, get_method
+from rankveil.comparison.target import EXACT, RISK
 from rankveil.errors import ParameterError, listing
 from rankveil.plans import Plan
 from rankveil.report.look import number
 
+NAMED = {
+    "correlation_change": "largest change of a correlation",
+    "mean_shift": "largest shift of a mean, in standard deviations,",
+    "table_cells": "share of cells of two-way tables within 5 %",
+    "loss_correlations_mae": "mean change of a correlation",
+    "people_found": "share of people found",
+}
+"""Measures in the words of a recommendation."""
 COMPARE_SCHEMA = "rankveil/compare/1"
 
 
@@ -42,8 +51,6 @@ class Place:
     without: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
     """What measures said here: what was sampled, approximated or left out."""
-    found: Sequence[Mapping[str, float]] | None = None
-    """For each replicate the share of people found, and how many with certainty."""
     front: bool = False
     """Whether no other place is better in risk and utility."""
 
@@ -53,9 +60,6 @@ class Place:
         made["utility"] = {name: self.values[name].to_dict() for name in utilities if name in self.values}
         if self.without:
             made["not_applicable"] = dict(self.without)
-        if self.found is not None:
-            made["found"] = [each["share"] for each in self.found]
-            made["certain"] = [each["certain"] for each in self.found]
         return made
 
 
@@ -88,6 +92,7 @@ class Contender:
             "attained": self.attained,
             "attainable": None if self.attainable is None else list(self.attainable),
             "reached": self.reached,
+            "satisfied": self.reached,
             "applicable": self.applicable,
             "passed_through": list(self.passed_through),
             "evaluations": self.evaluations,
@@ -117,9 +122,24 @@ class Contender:
         return made
 
 
+@dataclass(frozen=True)
+class Pick:
+    """What is recommended, and what fresh seeds say of it."""
+
+    method: Contender
+    confirmed: Mapping[str, Any]
+    """`seeds`, on how many of them the limit is `held`, the share of people `found` by an attack with everybody."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        place = self.method.place
+        assert place is not None
+        return {"id": self.method.id, "parameters": dict(place.parameters), "confirmed": dict(self.confirmed)}
+
+
 @dataclass(eq=False)
 class Comparison:
-    """Methods at the same risk (or utility, or level), or all over the map."""
+    """Methods at a limit, at the same risk (or utility, or level), or all over the map."""
 
     at: Mapping[str, float]
     risk: str
@@ -129,7 +149,9 @@ class Comparison:
     replicates: int
     methods: list[Contender]
     complete: int = 0
-    """Records with every value: those that an intruder can link."""
+    """Records with every value."""
+    pick: Pick | None = None
+    """What is recommended: it holds on seeds that the search did not see."""
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -157,14 +179,27 @@ class Comparison:
             raise ParameterError("a map has no one place to take: name it, as in --pick mdav=7")
         if self.best is None or self.best.place is None:
             raise ParameterError("no method reached the target, so there is no plan to write")
+        if self.limited is not None and self.pick is None:
+            raise ParameterError("no plan was confirmed on fresh seeds, so there is none to write")
         return self.best.place.plan
 
     @property
+    def limited(self) -> str | None:
+        """The measure that has a limit; None where methods are made equal, or for a map."""
+        return next((RISK if what == "found" else what for what in self.at if what not in EXACT), None)
+
+    @property
+    def reached(self) -> bool:
+        """Whether some method came to the target, or none was named."""
+        return not self.at or self.best is not None
+
+    @property
     def ranked_by(self) -> str | None:
-        """The measure that decides: the first utility, or the risk at equal utility."""
-        if "utility" in self.at:
+        """The measure that decides: the first utility that applies, or the risk where the target is a utility."""
+        if "utility" in self.at or (self.limited is not None and not get_measure(self.limited).protects):
             return self.risk
-        return self.utilities[0] if self.utilities else None
+        there = [one.place.values for one in self.methods if one.place is not None]
+        return next((name for name in self.utilities if any(name in values for values in there)), None)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON document of `rankveil compare`."""
@@ -177,33 +212,61 @@ class Comparison:
             "attributes": list(self.attributes),
             "replicates": self.replicates,
             "methods": [one.to_dict(self) for one in self.order],
+            "pick": None if self.pick is None else self.pick.to_dict(),
             "recommendation": self.recommendation(),
             "notes": list(self.notes),
         }
 
     def recommendation(self) -> str:
-        """Which method, which strength, what it gains over the next, and what the intruder can claim against it."""
+        """Which method, which strength, whom somebody finds in it, and what it gains over the next."""
         best, by = self.best, self.ranked_by
         if not any(one.applicable for one in self.methods):
             return "No method applies to these columns and measures: see why, and choose other methods or columns."
         if not self.at:
             return self._of_the_map()
         if best is None or best.place is None or by is None:
-            return "No method reached the target: see which range each can attain, and choose a target inside one."
-        said = [f"Take {_named(best)}: {self._why(best, by)}."]
+            return self._how_near()
+        if self.limited is not None:
+            said = [f"Take {_named(best)}: {self._confirmed(best)}; {self._kept(best, by)}."]
+        else:
+            said = [f"Take {_named(best)}: {self._why(best, by)}."]
+            if self.pick is not None and "found" in self.pick.confirmed:
+                said.append(_found_in(self.pick.confirmed))
         if best.passed_through:
             said.append(f"It leaves as they are: {listing(best.passed_through, most=10)}.")
-        if best.place.found is not None:
-            most = max(each["share"] for each in best.place.found)
-            sure = ", some with certainty" if any(each["certain"] for each in best.place.found) else ""
-            said.append(
-                f"Somebody who knows every original record and all that is published finds up to {100 * most:.3g} % of "
-                f"the people in it{sure}."
-            )
         others = [one for one in self.order if one.rank is not None and one is not best]
         if others:
             said.append(self._gain(best, others[0], by))
         return " ".join(said)
+
+    def _how_near(self) -> str:
+        """That no method came to the target, and how near each came."""
+        near = [f"{_named(one)} {number(one.attained)}" for one in self.methods if one.attained is not None]
+        told = f" The nearest of each: {'; '.join(near)}." if near else ""
+        if self.limited is None:
+            return f"No method reached the target: see which range each can attain, and choose one inside.{told}"
+        (what, value), *_ = self.at.items()
+        side = "at least" if get_measure(self.limited).better == "higher" else "at most"
+        remedy = "Mask more columns, leave columns out, or compare other methods."
+        return f"No method reaches {what} of {side} {number(value)}.{told} {remedy}"
+
+    def _confirmed(self, best: Contender) -> str:
+        """What fresh seeds say of the first method."""
+        given = {} if self.pick is None else self.pick.confirmed
+        assert self.limited is not None
+        said = []
+        if "found" in given:
+            said.append(f"{one_in(given['found'])} can be found by somebody who knows all originals and the manifest")
+        if self.limited != RISK and "value" in given:
+            said.append(f"{self.limited} is {number(given['value'])}")
+        if not given:
+            return f"{self.limited} {number(best.attained or 0.0)}, not tried on fresh seeds"
+        return f"{', '.join(said)}, within the limit on {given['held']} of {given['seeds']} fresh seeds"
+
+    def _kept(self, best: Contender, by: str) -> str:
+        """The measure that decides, in words."""
+        assert best.place is not None
+        return f"{NAMED.get(by, by)} {number(best.place.values[by].mean)}"
 
     def _of_the_map(self) -> str:
         """Which methods have places that nothing beats."""
@@ -233,7 +296,7 @@ class Comparison:
             "level": "permutation level",
         }
         named, attained = names.get(what, what), best.attained
-        if attained is None or what == "found" or abs(attained - value) <= 0.02 * abs(value):
+        if attained is None or abs(attained - value) <= 0.02 * abs(value):
             return f"{named} {number(value)}"
         return f"{named} {number(attained)} ({number(value)} was asked for)"
 
@@ -301,6 +364,26 @@ class Comparison:
 
         content = self.to_dict()
         return shown(content["recommendation"], charts=compare_charts(content), grids=compare_grids(content))
+
+
+def one_in(share: float) -> str:
+    """A share of people in words.
+
+    >>> one_in(0.0714), one_in(0.6), one_in(0.0)
+    ('about 1 person in 14', 'about 60 % of the people', 'nobody')
+    """
+    if share <= 0:
+        return "nobody"
+    return f"about 1 person in {round(1 / share):,}" if share < 0.5 else f"about {100 * share:.3g} % of the people"
+
+
+def _found_in(given: Mapping[str, Any]) -> str:
+    """Whom somebody finds in a recommended masking."""
+    sure = ", some with certainty" if given["certain"] else ""
+    return (
+        f"Somebody who knows every original record and all that is published finds {100 * given['found']:.3g} % of the "
+        f"people in it{sure} (mean of {given['seeds']} fresh seeds)."
+    )
 
 
 def _named(one: Contender) -> str:

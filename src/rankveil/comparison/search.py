@@ -23,6 +23,14 @@ _MOST = 40
 """Evaluations of one search at most; about ten are usual."""
 _HALVINGS = 8
 """Steps toward an end of the range that cannot be evaluated."""
+_STEP = math.log(2.0)
+"""The first step of a search for the least strength."""
+_LEAST_APART = 0.02
+"""Strengths nearer than this (in logarithms) are the least strength both."""
+_SPARED = 0.01
+"""A value that spares so small a part of the limit is near enough to it."""
+_NO_SHARE = 1e-4
+"""Shares nearer to 0 and 1 are taken as so near."""
 _SAME = 0.002
 """A value this part of the target away is the target."""
 
@@ -34,6 +42,15 @@ class Point:
     strength: float
     value: float
     error: float = 0.0
+    unmasked: bool = False
+    """Whether nothing is changed there."""
+    shown: float | None = None
+    """What is told of it, where a search looks at something else: at the safe end of an interval."""
+
+    @property
+    def told(self) -> float:
+        """The value that is told."""
+        return self.value if self.shown is None else self.shown
 
 
 @dataclass(frozen=True)
@@ -51,7 +68,7 @@ class Found:
     @property
     def attainable(self) -> tuple[float, float] | None:
         """The smallest and the largest value that came out."""
-        values = [point.value for point in self.points]
+        values = [point.told for point in self.points]
         return (min(values), max(values)) if values else None
 
 
@@ -163,25 +180,96 @@ def _toward_the_ends(points: dict[float, Point], scale: Scale, target: float) ->
             known, failed = (middle, failed) if middle in points else (known, middle)
 
 
-def for_least(scale: Scale, *, most: float = 0.0) -> Search:
-    """The weakest strength whose value is at most so large and which no stronger one tried contradicts."""
+def for_least(scale: Scale, *, most: float = 0.0, start: float | None = None) -> Search:
+    """The weakest strength whose value is at most so large and which no stronger one tried contradicts.
+
+    From `start` (that of the scale, unless given) in growing steps toward the end where the answer lies, until it is
+    enclosed; then by interpolation between the last strength that fails and the first that does not.
+    """
     points: dict[float, Point] = {}
-    yield from _evaluate(points, [scale.weak, scale.start, scale.strong])
+    begin = scale.start if start is None else scale.at(scale.place(start))
+    yield from _evaluate(points, [begin])
+    yield from _outwards(points, scale, most, begin)
+    same = 0
     while len(points) < _MOST:
         order = _in_order(points, scale)
-        first = next((i for i in range(len(order)) if all(point.value <= most for point in order[i:])), None)
-        if first is None or first == 0 or not scale.apart(order[first - 1].strength, order[first].strength):
+        first = _first_within(order, most)
+        if first is None or first == 0:
             break
-        if not scale.whole and abs(scale.place(order[first - 1].strength) - scale.place(order[first].strength)) < 0.02:
+        fails, holds = order[first - 1], order[first]
+        if not _worth_trying(fails, holds, scale, most):
             break
+        wanted = scale.at(_between(fails, holds, scale, most, halve=same >= 2))
+        if wanted in points:
+            wanted = scale.between(fails.strength, holds.strength)
+        if wanted in points and scale.whole:
+            low, high = sorted((fails.strength, holds.strength))
+            wanted = next((each for each in (low + 1, high - 1) if each not in points), wanted)
         tried = len(points)
-        yield from _evaluate(points, [scale.between(order[first - 1].strength, order[first].strength)])
+        yield from _evaluate(points, [wanted])
         if len(points) == tried:
             break
+        moved = _first_within(_in_order(points, scale), most)
+        same = same + 1 if moved == first + 1 else 0  # the same strength is still the first that holds
     order = _in_order(points, scale)
-    least = next((point for i, point in enumerate(order) if all(other.value <= most for other in order[i:])), None)
-    best = least or (min(order, key=lambda point: point.value) if order else None)
-    return Found(best, least is not None, tuple(sorted(order, key=lambda point: point.strength)))
+    first = _first_within(order, most)
+    nearest = min(reversed(order), key=lambda point: point.value, default=None)
+    best = nearest if first is None else order[first]
+    return Found(best, first is not None, tuple(sorted(order, key=lambda point: point.strength)))
+
+
+def _first_within(order: Sequence[Point], most: float) -> int | None:
+    """Where the points begin, in order of strength, that all hold."""
+    return next((i for i in range(len(order)) if all(point.value <= most for point in order[i:])), None)
+
+
+def _outwards(points: dict[float, Point], scale: Scale, most: float, begin: float) -> Evaluating:
+    """From where a search begins toward the end where its answer lies, in growing steps, until it is enclosed."""
+    if begin not in points:
+        yield from _evaluate(points, [scale.weak, scale.strong])
+        yield from _evaluate(points, [scale.between(begin, scale.weak), scale.between(begin, scale.strong)])
+        return
+    holds = points[begin].value <= most
+    end = scale.weak if holds else scale.strong
+    step, last, failed = _STEP, begin, 0
+    while last != end and len(points) < _MOST and (points[last].value <= most) == holds:
+        left = scale.place(end) - scale.place(last)
+        wanted = end if abs(left) <= 1.5 * step else scale.at(scale.place(last) + math.copysign(step, left))
+        if wanted in points:
+            wanted = last + math.copysign(1, left) if scale.whole else end
+        yield from _evaluate(points, [wanted])
+        if wanted in points:
+            last, step = wanted, 2 * step
+            continue
+        failed += 1
+        step = abs(scale.place(wanted) - scale.place(last)) / 2
+        if failed > _HALVINGS or not scale.apart(last, wanted):
+            break
+
+
+def _worth_trying(fails: Point, holds: Point, scale: Scale, most: float) -> bool:
+    """Whether there is a strength between the two that is worth an evaluation."""
+    if not scale.apart(fails.strength, holds.strength):
+        return False
+    if math.isinf(fails.value):  # it changes nothing: about the least strength that does will do
+        return abs(scale.place(fails.strength) - scale.place(holds.strength)) > _STEP
+    if scale.whole:
+        return True
+    near = abs(scale.place(fails.strength) - scale.place(holds.strength)) < _LEAST_APART
+    return not near and not 0 < most - holds.value <= _SPARED * abs(most)
+
+
+def _between(fails: Point, holds: Point, scale: Scale, most: float, *, halve: bool) -> float:
+    """The place where the limit lies, were the values (of shares their log-odds) straight between the two points."""
+    low, high = scale.place(fails.strength), scale.place(holds.strength)
+    values = [fails.value, most * (1 - _SPARED / 2) if most > 0 else most, holds.value]
+    if all(0 <= value <= 1 for value in values):
+        inside = [min(max(value, _NO_SHARE), 1 - _NO_SHARE) for value in values]
+        values = [math.log(value / (1 - value)) for value in inside]
+    if halve or not all(map(math.isfinite, values)) or values[0] == values[2]:
+        return (low + high) / 2
+    share = min(max((values[1] - values[0]) / (values[2] - values[0]), 0.1), 0.9)
+    return low + share * (high - low)
 
 
 def spread_out(scale: Scale, *, count: int) -> Search:
@@ -241,7 +329,8 @@ def _slack(points: dict[float, Point], target: float) -> float:
 
 def _found(points: dict[float, Point], scale: Scale, target: float) -> Found:
     order = tuple(sorted(points.values(), key=lambda point: point.strength))
-    best = _nearest(points, target)
+    masked = {strength: point for strength, point in points.items() if not point.unmasked}
+    best = _nearest(masked or points, target)
     if best is None:
         return Found(None, False, order)
     reached = _enclosing(points, scale, target) is not None or abs(best.value - target) <= _slack(points, target)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
@@ -18,6 +18,7 @@ from rankveil.errors import NotApplicableError, RankveilError, TableError
 from rankveil.execute import one_core_algebra
 from rankveil.intruder.finding import Finding, find_people
 from rankveil.intruder.simulation import Told
+from rankveil.levels import at_released_level, generalities
 from rankveil.matching import Known, known_of, masked_places, matrix
 from rankveil.measuring import Measuring, Settings
 from rankveil.pairs import Mapping_, Pair, Rows
@@ -27,6 +28,8 @@ from rankveil.table import Table
 
 FOUND = "found"
 """Asked for beside measures: the share of people found, and how many with certainty."""
+CHANGED = "changed"
+"""Asked for beside measures: how many cells, columns and records are not as they were."""
 LEVELS = "levels"
 """Asked for beside measures: the permutation level of each attribute."""
 
@@ -38,11 +41,13 @@ class Task:
     plan: Plan
     replicate: int
     asked: tuple[str, ...]
+    people: float = 1.0
+    """The share of the people who are looked for among all records."""
 
     @property
     def key(self) -> str:
         """The same for the same task, in this run and in a later one."""
-        text = json.dumps([self.plan.to_dict(), self.replicate, sorted(self.asked)], sort_keys=True)
+        text = json.dumps([self.plan.to_dict(), self.replicate, sorted(self.asked), self.people], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
@@ -103,8 +108,7 @@ class Study:
 
     def pair(self, plan: Plan, replicate: int) -> Pair:
         """The original beside one of its maskings, records in the order of the original."""
-        applied = self.applied(plan, replicate)
-        return self.beside(applied, mapping=_mapping(plan))
+        return self.beside(self.applied(plan, replicate), mapping=_mapping(plan))
 
     @cached_property
     def identifiers(self) -> tuple[str, ...]:
@@ -112,24 +116,21 @@ class Study:
         named = (column.name for column in self.table.columns.values() if column.role == "identifier")
         return tuple(name for name in named if name not in self.names)
 
-    def attacked(self, plan: Plan, replicate: int) -> Finding:
+    def left_by(self, masked: Collection[str]) -> tuple[str, ...]:
+        """The columns that a release has as they are, when these are masked: all others but identifiers."""
+        return tuple(name for name in self.table.names if name not in masked and name not in self.identifiers)
+
+    def attacked(self, plan: Plan, replicate: int, *, people: float = 1.0) -> Finding:
         """What somebody who uses everything finds in one of the maskings, in all columns but identifiers."""
         applied = self.applied(plan, replicate)
-        frame, _ = self.table.replaced(
-            applied.values,
-            order=applied.order,
-            labels=applied.labels,
-            dropped=applied.dropped,
-            weights=applied.weights,
-        )
-        kept = self.table.schema.only(name for name in self.table.names if name not in applied.dropped)
         origin = np.arange(len(self.table)) if applied.order is None else applied.order
         return find_people(
             self.table,
-            Table(frame, schema=kept, decimal=self.table.decimal),
+            self.released(applied),
             manifest=Told(plan, applied.steps),
             truth=origin.astype(np.int64),
             columns=[name for name in self.table.names if name not in {*applied.dropped, *self.identifiers}],
+            people=people,
             seed=self.seed,
             calibrate=False,
         )
@@ -144,24 +145,42 @@ class Study:
         categories = tuple(place[1] or own for place, own in zip(places, base.categories, strict=True))
         known = base.known[0], _known(self.table, base.known[0], applied)
         facts: dict[str, Any] = {"kinds": base.kinds, "categories": categories, "known": known}
+        rows = np.arange(len(y))
+        links = None if mapping == "none" else (rows if applied.order is None else applied.order, rows)
+        x, facts["bands"], _ = at_released_level(self.table, self.names, categories, applied.labels, (base.x, y), links)
+        facts["released"] = cache(lambda: generalities(self.table, self.released(applied), self.names, links))
         if applied.order is None or applied.order.size == len(self.table):
             if applied.order is not None:
                 back = np.empty_like(y)
                 back[applied.order] = y
                 y, known = back, (known[0], _back(known[1], applied.order))
                 facts["known"] = known
-            return Pair(self.names, base.x, y, base.original, base.masked, mapping, self.seed, [], beside=base, **facts)
-        x, rows = np.asfortranarray(base.x[applied.order]), np.arange(applied.order.size)
-        return Pair(self.names, x, y, applied.order, rows, mapping, self.seed, [], everything=(base.x, y), **facts)
+            facts["beside"] = base if x is base.x and not facts["bands"] else None
+            return Pair(self.names, x, y, base.original, base.masked, mapping, self.seed, [], **facts)
+        some = np.asfortranarray(x[applied.order])
+        return Pair(self.names, some, y, applied.order, rows, mapping, self.seed, [], everything=(x, y), **facts)
+
+    def released(self, applied: masking.Applied) -> Table:
+        """The table of one of its maskings."""
+        frame, _ = self.table.replaced(
+            applied.values,
+            order=applied.order,
+            labels=applied.labels,
+            dropped=applied.dropped,
+            weights=applied.weights,
+        )
+        kept = self.table.schema.only(name for name in self.table.names if name not in applied.dropped)
+        return Table(frame, schema=kept, decimal=self.table.decimal)
 
     @one_core_algebra()  # as in a worker: sums on several cores would differ in their last digits
     def measure(self, task: Task) -> Result:
         """Mask, and measure what is asked."""
         try:
-            both = self.pair(task.plan, task.replicate)
+            applied = self.applied(task.plan, task.replicate)
+            both = self.beside(applied, mapping=_mapping(task.plan))
         except RankveilError as error:
             return Result({}, error=str(error))
-        intruder = cache(lambda: self.attacked(task.plan, task.replicate))
+        intruder = cache(lambda: self.attacked(task.plan, task.replicate, people=task.people))
         measuring = Measuring(both, settings=self.settings, target=self.target, intruder=intruder)
         values: dict[str, Any] = {}
         without: dict[str, str] = {}
@@ -170,7 +189,9 @@ class Study:
             try:
                 if name == FOUND:
                     found = intruder()
-                    values[name] = {"share": found.share, "certain": int(found.certain.sum())}
+                    values[name] = {"share": found.share, "certain": int(found.certain.sum()), "of": found.count}
+                elif name == CHANGED:
+                    values[name] = _changed(self.table, applied)
                 elif name == LEVELS:
                     level = measuring.value("permutation_level").details["per_attribute"]
                     values[name] = {column: float(each) for column, each in level.items()}
@@ -182,6 +203,17 @@ class Study:
             except NotApplicableError as why:
                 without[name] = str(why)
         return Result(values, without, notes=notes)
+
+
+def _changed(table: Table, applied: masking.Applied) -> int:
+    """How many cells, columns and records are not as they were; another order of the records is no change."""
+    gone = 0 if applied.order is None else len(table) - applied.order.size
+    return sum(applied.account(table).changed.values()) + len(applied.dropped) + abs(gone)
+
+
+def columns_compared(table: Table, chosen: Sequence[str] | None) -> tuple[str, ...]:
+    """The columns that a comparison masks and measures, as a release would."""
+    return table.usable(chosen)
 
 
 def coded(table: Table, applied: masking.Applied, name: str) -> tuple[Array | None, Categories | None]:

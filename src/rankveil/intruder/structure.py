@@ -24,6 +24,8 @@ _HYPOTHESES = 200_000_000
 """Links that are tried at most."""
 _WASTED = 20
 """People without a result after whom there is no hope of pairs that nobody told of."""
+_HOPELESS, _AT_LEAST = 400_000, 3
+"""Links tried without a result, of so many people at least, after which there is none either: in large tables."""
 _LARGE = 10
 """Links that must follow from one another before pairs that nobody told of are believed."""
 
@@ -133,7 +135,8 @@ class _Search:
                 possible = order[starts[key] : starts[key + 1]]
                 possible = possible[self.taken[possible] < 0].astype(np.int64)
                 tried += possible.size
-                if tried > _HYPOTHESES or (not believed and wasted > _WASTED):
+                hopeless = wasted > _WASTED or (wasted >= _AT_LEAST and tried > _HOPELESS)
+                if tried > _HYPOTHESES or (not believed and hopeless):
                     return self._links()
                 found, first = self._try(person, possible)
                 if found == 0:

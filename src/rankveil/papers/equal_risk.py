@@ -122,6 +122,7 @@ def run(
             utility=("emd", "propensity"),
             replicates=searched,
             workers=workers,
+            confirmed=False,
             progress=part(progress, 0.6 + 0.2 * place, 0.8 + 0.2 * place),
         )
         own = {key: found for key, found in values.items() if key.data == name}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from rankveil.catalogue import Used, get_measure
 from rankveil.errors import listing
 from rankveil.report import figures
 from rankveil.report.chart import Array, Chart, Line
+from rankveil.report.decision import opening
 from rankveil.report.look import number
 from rankveil.report.page import Captioned, Grid, Section, notes_section, render, without_rows
 from rankveil.report.uses import uses_grids
@@ -60,17 +62,18 @@ def audit_page(
     """The page of an audit: `content` as its JSON document. The public one holds nothing of single records."""
     return render(
         title="Audit of a release",
-        lead=audit_words(content),
+        lead=audit_words(content, found=False),
         sections=audit_sections(content, pictures, public=public),
         internal=not public,
         command=command,
+        opening=opening(content),
     )
 
 
-def audit_words(content: Mapping[str, Any]) -> str:
-    """An audit in a few sentences: who is found first."""
-    found = content["measures"].get("people_found")
-    said = [_found_words(found)] if found else []
+def audit_words(content: Mapping[str, Any], *, found: bool = True) -> str:
+    """An audit in a few sentences: who is found first, unless that is said elsewhere."""
+    who = content["measures"].get("people_found") if found else None
+    said = [_found_words(who)] if who else []
     said += [
         f"{content['records']} records were compared on {_counted(content['attributes'], 'attribute')}"
         f" ({listing(content['attributes'], most=8)}); {_MAPPINGS[content['mapping']]}."
@@ -285,7 +288,7 @@ def audit_grids(content: Mapping[str, Any], *, public: bool = False) -> list[Cap
                 *(_varies(given["details"]) if several else ()),
                 given["better"],
                 records_used(given),
-                get_measure(name).title,
+                f"{get_measure(name).title}. {meaning(name)}",
             )
             for name, given in measures.items()
             if given["family"] == family and name.rpartition("_")[0] not in crossed
@@ -337,6 +340,15 @@ def _records_of_kinds(measures: Mapping[str, Any], quantity: str) -> str:
             records_used(measures[f"{quantity}_{kind}"]) for kind in _ERRORS if f"{quantity}_{kind}" in measures
         )
     )
+
+
+def meaning(name: str) -> str:
+    """What a measure says, in one sentence of its docstring.
+
+    >>> meaning("k_anonymity")
+    'The number of released records in the smallest equivalence class: those that agree in all quasi-identifiers.'
+    """
+    return re.split(r"(?<=[.:]) (?=[A-Z])", get_measure(name).summary)[0].rstrip(":")
 
 
 def _by_domain(measures: Mapping[str, Any]) -> dict[str, Any]:

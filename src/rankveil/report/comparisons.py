@@ -12,6 +12,9 @@ from rankveil.report.chart import Chart
 from rankveil.report.look import number
 from rankveil.report.page import Captioned, Grid, Section, notes_section, render
 
+EXACT = ("risk", "utility", "level")
+"""Targets that are made equal; all others are limits."""
+
 
 def compare_page(content: Mapping[str, Any], *, command: str | None = None, public: bool = False) -> str:
     """The page of a comparison: `content` as its JSON document; it tells of no single record."""
@@ -87,7 +90,8 @@ def compare_grids(content: Mapping[str, Any]) -> list[Captioned]:
 
 
 def _method_grid(content: Mapping[str, Any]) -> Captioned:
-    utilities, by_risk = content["utility"], "utility" in content["at"]
+    ((what, value),) = content["at"].items()
+    utilities, by_risk = content["utility"], what == "utility"
     shown = [content["risk"], *utilities[1:]] if by_risk else utilities  # the first utility is what is attained
     heads = ("rank", "method", "strength", "attained", *shown, "evaluations", "can attain")
     rows = []
@@ -101,8 +105,15 @@ def _method_grid(content: Mapping[str, Any]) -> Captioned:
             can = "not applicable"
         row = (one["rank"], one["id"], _strength(one), one["attained"], *values, one["evaluations"], can)
         rows.append((*row, *_left(one, content)))
-    ((what, value),) = content["at"].items()
-    return f"At {what} = {number(value)}", (*heads, *_left_head(content)), rows
+    return _caption(what, value), (*heads, *_left_head(content)), rows
+
+
+def _caption(what: str, value: float) -> str:
+    """What the methods were brought to."""
+    if what in EXACT:
+        return f"At {what} = {number(value)}"
+    higher = what != "found" and get_measure(what).better == "higher"
+    return f"With {what} of {'at least' if higher else 'at most'} {number(value)}"
 
 
 def _left_head(content: Mapping[str, Any]) -> tuple[str, ...]:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from rankveil.catalogue import get_measure, get_method
-from rankveil.comparison.contestant import Asked, Contestant, job_of, place_of
+from rankveil.comparison.contestant import Contestant, job_of, place_of
 from rankveil.comparison.result import Comparison, Place
-from rankveil.comparison.study import Result, Study
+from rankveil.comparison.study import Result, Study, columns_compared
+from rankveil.comparison.target import Asked
 from rankveil.report import figures
 from rankveil.report.chart import Chart
 from rankveil.report.look import number
@@ -74,7 +75,7 @@ class Filling:
         columns: Sequence[str] | None,
     ) -> Filling:
         """The same as the comparison is asked for."""
-        study = Study(table, table.usable(columns), seed=Seed.of(0))
+        study = Study(table, columns_compared(table, columns), seed=Seed.of(0))
         contestants = tuple(
             Contestant.of(name, study, fixed=parameters.get(name, {}), replicates=replicates, columns=columns)
             for name in dict.fromkeys(methods)
@@ -98,7 +99,7 @@ class Filling:
         return with_front(found, risk=self.asked.risk, utility=self.asked.utilities)
 
     def _finished(self, one: Contestant, results: Mapping[str, Result]) -> list[float]:
-        job = job_of(one, self.asked)
+        job = job_of(one, self.asked, self.study)
         finished: list[float] = []
         try:
             wanted = next(job.search)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -18,8 +19,8 @@ _MOST_BARS = 30
 _FEWEST_BINS, _MOST_BINS = 8, 40
 _TAIL = 0.005  # the share of values beyond each end of the bins when a few lie far out
 _MOST_DATES = 24
-_LARGEST_WHOLE = 2.0**51
-"""Below it halves between whole numbers are numbers."""
+_HALVES = 2.0**50
+"""Numbers below are told from those half a unit away."""
 MISSING = "(missing)"
 
 Written = Callable[[float], str]
@@ -92,7 +93,7 @@ def _marginal_title(name: str, before: Any, after: Any, differs: float, said: st
     if differs == 0 and (same or not numeric):
         return f"{name}: the same distribution before and after{more}"
     if differs == 0:
-        return f"{name}: before and after differ within the bins only{said}{more}"
+        return f"{name}: the same shares of every bin before and after{said}{more}"
     share = f"{100 * differs:.1f} %" if differs >= 0.0005 else "less than 0.1 %"
     return f"{name}: before and after differ by {share} of the {of}{said}{more}"
 
@@ -125,7 +126,7 @@ def _apart(one: Sequence[float], other: Sequence[float]) -> float:
 
 
 def _histograms(before: Array, after: Array) -> tuple[list[Line], list[str]]:
-    edges, cut = _edges(before, after)
+    edges, cut = _edges(np.concatenate([before, after]), whole=_whole(before) or _whole(after))
     series = []
     for when, values in (("before", before), ("after", after)):
         counts = np.histogram(np.clip(values, edges[0], edges[-1]), bins=edges)[0]
@@ -138,45 +139,41 @@ def _histograms(before: Array, after: Array) -> tuple[list[Line], list[str]]:
     return series, note
 
 
-def _edges(before: Array, after: Array, *, most: int = _MOST_BINS) -> tuple[Array, bool]:
-    """Bins as wide as Freedman and Diaconis have them, between the outermost values or, if these are far, within.
+def _whole_edges(low: float, high: float, width: float, *, most: int) -> Array:
+    """Bins around as many whole numbers each, so that no bin has one more than its neighbours.
 
-    Bins of whole numbers hold as many whole numbers each: others would catch two here and three there, like a comb.
+    >>> _whole_edges(17.0, 66.0, 7.4, most=40).tolist()
+    [16.5, 23.5, 30.5, 37.5, 44.5, 51.5, 58.5, 65.5, 72.5]
     """
-    values = np.concatenate([before, after])
+    first, span = math.floor(low), math.ceil(high) - math.floor(low) + 1
+    most = min(most, span)
+    bins = int(np.clip(span / width if width > 0 else most, min(_FEWEST_BINS, most), most))
+    wide = max(math.ceil(span / bins), 1)
+    return first - 0.5 + wide * np.arange(math.ceil(span / wide) + 1, dtype=np.float64)
+
+
+def _whole(values: Array) -> bool:
+    """Whether these are whole numbers, of a size at which halves can be told from them."""
+    return bool(values.size) and bool(np.abs(values).max() < _HALVES) and np.array_equal(values, np.floor(values))
+
+
+def _edges(values: Array, *, most: int = _MOST_BINS, whole: bool = False) -> tuple[Array, bool]:
+    """Bins as wide as Freedman and Diaconis have them, between the outermost values or, if these are far, within."""
     # Halves: the span of the largest numbers would overflow.
     low, inner_low, first, third, inner_high, high = np.quantile(values / 2, [0, _TAIL, 0.25, 0.75, 1 - _TAIL, 1])
     cut = bool(inner_high > inner_low and (high - low) / 3 > inner_high - inner_low)
     if cut:
         low, high = inner_low, inner_high
     width = 2 * (third - first) / np.cbrt(values.size)
+    if whole:
+        return _whole_edges(2 * low, 2 * high, 2 * width, most=most), cut
     bins = int(np.clip((high - low) / width, _FEWEST_BINS, most)) if width > 0 else most
-    if any(_whole(each) for each in (before, after)):
-        return _whole_edges(2 * low, 2 * high, bins=bins, most=most), cut
     return 2 * np.linspace(low, high, bins + 1), cut
-
-
-def _whole(values: Array) -> bool:
-    """Whether all are whole numbers, and small enough that halves between them can be told."""
-    return bool(values.size and np.all(np.abs(values) < _LARGEST_WHOLE) and np.all(values == np.round(values)))
-
-
-def _whole_edges(low: float, high: float, *, bins: int, most: int) -> Array:
-    """Edges halfway between whole numbers, as many of these in each bin.
-
-    >>> _whole_edges(1.0, 100.0, bins=30, most=40)[:3]
-    array([0.5, 3.5, 6.5])
-    """
-    start = np.floor(low)
-    span = np.ceil(high) - start + 1
-    width = max(np.round(span / bins), np.ceil(span / most), 1.0)
-    edges: Array = start - 0.5 + width * np.arange(np.ceil(span / width) + 1)
-    return edges
 
 
 def _dates(before: Array, after: Array, written: Written) -> tuple[list[Bars], list[str]]:
     """Bars over bins of dates or times, each labelled by its beginning."""
-    edges, cut = _edges(before, after, most=_MOST_DATES)
+    edges, cut = _edges(np.concatenate([before, after]), most=_MOST_DATES)
     whole = [written(float(edge)) for edge in np.ceil(edges)[:-1]]
     labels = next(short for size in (10, 16, 99) if len(set(short := [text[:size] for text in whole])) == len(whole))
     series = []
@@ -282,7 +279,8 @@ def _heat_title(heat: Heat, table: Array, *, square: bool) -> str:
         return f"No {heat.name} is known"
     if sizes[row, column] == 0:
         return f"Every {heat.name} is 0"
-    return f"Strongest {heat.name}: {heat.rows[row]} and {heat.columns[column]}, {number(table[row, column])}"
+    how = "Largest" if heat.name.startswith("change") else "Strongest"
+    return f"{how} {heat.name}: {heat.rows[row]} and {heat.columns[column]}, {number(table[row, column])}"
 
 
 def loss_per_attribute(losses: Mapping[str, Mapping[str, float]], *, title: str | None = None) -> Chart:
