@@ -201,7 +201,7 @@ def is_generalised(before: NDArray[np.float64], after: NDArray[np.float64]) -> b
     order = np.lexsort((after[there], before[there]))
     x, y = before[there][order], after[there][order]
     same = x[1:] == x[:-1]
-    return bool(np.all(y[1:][same] == y[:-1][same]) and (np.all(np.diff(y) >= 0) or _codes_of_words(x, y)))
+    return bool(np.all(y[1:][same] == y[:-1][same]) and (np.all(y[1:] >= y[:-1]) or _codes_of_words(x, y)))
 
 
 def _codes_of_words(x: NDArray[np.float64], y: NDArray[np.float64]) -> bool:
