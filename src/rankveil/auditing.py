@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from rankveil import catalogue
 from rankveil.beside import mapping_beside
-from rankveil.catalogue import Array, Measure, Value, get_measure
+from rankveil.catalogue import Array, Measure, Value, get_measure, least_used
 from rankveil.cluster.places import Parts, place_for, several
 from rankveil.deciding import decided_table
 from rankveil.errors import NotApplicableError, PairError, ParameterError, suggestion
@@ -108,6 +108,7 @@ class Audit:
                 "family": entry.family,
                 "better": entry.better,
                 "bounds": [bound if math.isfinite(bound) else None for bound in entry.bounds],
+                "records": None if value.used is None else value.used.to_dict(),
                 "details": dict(value.details),
             }
         return {
@@ -136,7 +137,7 @@ class Audit:
             if several:
                 low, high = value.details["interval"] or (None, None)
                 row |= {"sd": value.details["sd"], "low": low, "high": high}
-            made.append({**row, "better": entry.better})
+            made.append({**row, "better": entry.better, "records": "" if value.used is None else str(value.used)})
         return made
 
     def to_frame(self) -> Any:
@@ -224,7 +225,7 @@ def measure_pair(
         if entry.family in ("loss", "utility") and not _OF_TABLES & set(entry.needs):
             values[name] = _with_domains(values[name], name, domains, size=pair.x.size)
     made = Audit(
-        records=len(pair),
+        records=pair.records,
         attributes=pair.names,
         mapping=pair.mapping,
         values=values,
@@ -281,7 +282,7 @@ def _with_domains(value: Value, name: str, domains: Mapping[str, Measuring | str
     def of(part: Measuring | str) -> dict[str, Any]:
         if isinstance(part, str):
             return {"value": None, "not_applicable": part}
-        made: dict[str, Any] = {"records": len(part.pair)}
+        made: dict[str, Any] = {"records": part.pair.records}
         try:
             made["value"] = part.value(name).value
         except NotApplicableError as why:
@@ -289,7 +290,7 @@ def _with_domains(value: Value, name: str, domains: Mapping[str, Measuring | str
         return made
 
     by = dict(zip(domains, in_threads(of, domains.values(), size=size), strict=True))
-    return Value(value.value, {**value.details, "by": by}, value.notes)
+    return replace(value, details={**value.details, "by": by})
 
 
 def audit(
@@ -548,14 +549,14 @@ def _has_other_numbers(table: Table, decided: Table, released: Table, name: str)
     return any(label not in known for label in label_counts(cells)[0])
 
 
-def schema_in_parts(original: Any, how: Mapping[str, Any], *, manifest: Any = None) -> Schema | None:
+def schema_in_parts(original: Any, how: Mapping[str, Any], *, manifest: Any = None) -> Schema:
     """What is known of the columns of a table in parts, from its first records where columns are not chosen."""
     from rankveil.cluster.masks import leading_records, open_table
 
-    schema: Schema | None = how.get("schema")
-    if how.get("columns") is not None or (schema is not None and schema.declared is not None):
+    schema = Schema.of(how.get("schema"))
+    if how.get("columns") is not None or schema.declared is not None:
         return schema
-    head, _ = leading_records(open_table(original), schema or Schema())
+    head, _ = leading_records(open_table(original), schema)
     return decided_table(head, manifest=manifest, alone=True).schema
 
 
@@ -641,7 +642,8 @@ def combined(made: Sequence[Audit]) -> Audit:
         each = [one.values[name].details.get("per_attribute", {}) for one in made if name in one.values]
         if all(each):
             details["per_attribute"] = _mean_of(each)
-        values[name] = Value(of_replicates(some)[0], details)
+        used = [each.values[name].used for each in made if name in each.values]
+        values[name] = Value(of_replicates(some)[0], details, used=least_used([one for one in used if one is not None]))
     for note in dict.fromkeys(note for each in made for note in each.notes):
         count = sum(note in each.notes for each in made)
         notes.append(note if count == len(made) else f"{note} (in {count} of {len(made)} versions)")

@@ -281,6 +281,12 @@ class Known:
     kinds: Mapping[str, str] = field(default_factory=dict)
     """The kinds of the confidential columns."""
 
+    @property
+    def records(self) -> int:
+        """How many records the table has; 0 where nothing is known of them."""
+        columns = [*self.quasi.values(), *self.confidential.values()]
+        return len(columns[0]) if columns else 0 if self.survey is None else self.survey.size
+
 
 def known_of(original: Table, masked: Table) -> tuple[Known, Known]:
     """What is known of the original's records and of the masked ones; a column that was dropped is no longer known."""

@@ -24,7 +24,7 @@ from rankveil.matching import (
     shared_categories,
     stacked,
 )
-from rankveil.pairs import Mapping_, Pair, none_complete, take_rows, unpaired
+from rankveil.pairs import Mapping_, Pair, none_complete, said_of_gaps, take_rows, unpaired
 from rankveil.schema import Schema
 from rankveil.seeds import Seed
 from rankveil.table import Table
@@ -128,7 +128,7 @@ def pair(
     if not any(len(column) for column in made.columns):
         raise none_complete()
     if incomplete:
-        notes.append(f"{incomplete} of {len(made)} records have missing values, left out where those are needed")
+        notes.append(said_of_gaps(incomplete, len(made)))
     return made
 
 
@@ -225,7 +225,7 @@ def released_table(masked: object, *, schema: Schema | None = None, decimal: str
     if isinstance(masked, Table) or schema is None:
         return Table.of(masked, schema=schema, decimal=decimal)
     there = Table.of(masked, decimal=decimal)
-    return Table.of(masked, schema=schema.only(there.names), decimal=decimal)
+    return Table.of(masked, schema=Schema.of(schema).only(there.names), decimal=decimal)
 
 
 def checked_mapping(mapping: object) -> bool:

@@ -56,7 +56,7 @@ class Table:
 
     def __init__(self, data: Any, *, schema: Schema | None = None, decimal: str = ".") -> None:
         self.frame = _eager(data)
-        self.schema = schema or Schema()
+        self.schema = Schema.of(schema)
         self.decimal = decimal
         self.names: tuple[str, ...] = tuple(self.frame.columns)
         self.schema.check(self.names)

@@ -279,7 +279,8 @@ def test_a_mistake_about_a_column_is_shown_where_it_stands_in_the_plan(example: 
 
 def test_what_is_decided_is_done_and_said(write: Callable[[str, str], str], run: Any, refused: Any) -> None:
     rows = "".join(
-        f"P{1000 + i},{i // 2},{1 + i % 2},{20 + 7 * i % 50},{1000 + 37 * (i * i % 23)}.5,{1 + i / 8}\n" for i in range(60)
+        f"P{1000 + i},{i // 2},{1 + i % 2},{20 + 7 * i % 50},{1000 + 37 * (i * i % 23)}.5,{1 + i / 8}\n"
+        for i in range(60)
     )
     write("in.csv", f"person_id,household_id,sex,age,income,sampling_weight\n{rows}")
     command = ("mask", "in.csv", "-o", "out.csv", "--method", "copula_swap", "--keep-order")

@@ -141,7 +141,18 @@ def test_the_manifest_makes_the_check_exact(people: str, run: Any) -> None:
     assert found == run(*mine).json  # the manifest beside the release is read by itself
     assert found["chance"]["approximate"] is False
     assert found["notes"] == ["what was released has nothing to do with your value: ID, PAY"]
-    run("mask", people, "-o", "noise.csv", "--method", "additive_noise", "--columns", "ID,PAY", "--release-identifier", "ID")
+    run(
+        "mask",
+        people,
+        "-o",
+        "noise.csv",
+        "--method",
+        "additive_noise",
+        "--columns",
+        "ID,PAY",
+        "--release-identifier",
+        "ID",
+    )
     noisy = run("verify", "noise.csv", "--record", "PAY=9", "--manifest", "noise.csv.manifest.json", "--json").json
     assert noisy["chance"]["approximate"] is True
     assert run(*mine, "--columns", "PAY").json["attributes"] == ["PAY"]

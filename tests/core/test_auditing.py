@@ -58,6 +58,7 @@ def test_the_document_has_the_form_of_the_interface(pair: Any) -> None:
         "family": "confidentiality",
         "better": "higher",
         "bounds": [0, 1],
+        "records": {"used": 5, "most": 5, "of": 5},
         "details": level["details"],
     }
     assert level["details"]["per_attribute"] == {"A": pytest.approx(0.2), "B": 0, "K": 0}
@@ -143,7 +144,7 @@ def test_several_versions_give_means_deviations_and_intervals(pair: Any) -> None
     reach = 12.7062047 * one / 2  # Student's t for one degree of freedom, times sd / sqrt 2
     assert details["interval"] == [0.0, pytest.approx(one / 2 + reach)]
     assert not made.ok
-    assert list(made.to_frame().columns) == ["title", "family", "value", "sd", "low", "high", "better"]
+    assert list(made.to_frame().columns) == ["title", "family", "value", "sd", "low", "high", "better", "records"]
     json.dumps(made.to_dict(), allow_nan=False)
     alone = rv.audit(pair[0], [pair[1]], measures=["permutation_level"])
     assert alone["permutation_level"] == one

@@ -12,6 +12,8 @@ import pytest
 import rankveil as rv
 from rankveil.errors import FileError, TableError
 from rankveil.intruder.finding import find_people
+from rankveil.intruder.model import Model
+from rankveil.intruder.nearly import loosen
 from rankveil.plans import Plan, Step
 from rankveil.table import Table
 
@@ -80,8 +82,8 @@ def test_fewer_originals_than_released_records_are_no_fault_of_the_manifest(mask
         truth=np.where(release.truth < 40, release.truth, -1),
     )
     assert (some.count, some.records, some.share) == (40, 60, 1.0)
+    other = table.assign(b=table["b"] + 0.5)
     with pytest.raises(FileError, match="the manifest does not describe this release: column b"):
-        other = table.assign(b=table["b"] + 0.5)
         find_people(Table(other), Table(release.data), manifest=release.manifest)
 
 
@@ -99,3 +101,17 @@ def test_a_manifest_of_a_newer_version_says_so(masked: Callable[..., Any]) -> No
         rv.Manifest.from_json(text.replace("rankveil/manifest/1", "rankveil/manifest/2"))
     with pytest.raises(FileError, match="is not a manifest: its schema is not"):
         rv.Manifest.from_json(text.replace("rankveil/manifest/1", "rankveil/plan/1"))
+
+
+def test_a_column_that_draws_changed_after_all_is_likely_and_no_key() -> None:
+    x = np.array([1.0, 2.0, 3.0, np.nan])
+    model = Model(4, {"a": x, "b": x}, likely={"a"})
+    loosen(model, {"a": x[::-1], "b": x})
+    assert (set(model.keys), model.parts) == ({"a", "b"}, [])  # as it was computed, in another order
+    released = {"a": np.array([1.0, 2.0, 9.0, np.nan]), "b": x}
+    loosen(model, released)
+    assert (set(model.keys), model.likely) == ({"b"}, set())
+    (part,) = model.parts
+    weights = part.term(released).weights(np.array([0, 2, 3, 0]), np.array([0, 2, 3, 1]))
+    assert (weights == 0).tolist() == [True, False, True, False]
+    assert np.isfinite(weights).all()

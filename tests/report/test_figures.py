@@ -277,7 +277,10 @@ def test_few_values_become_frequencies() -> None:
         Bars("after", ["0", "1", "2"], [1 / 3, 2 / 3, 0]),
     )
     # |1/2 - 1/3| + |1/4 - 2/3| + 1/4, halved
-    assert chart.title == "CHILDREN: before and after differ by 41.7 % of the records; mean 0.75 before, 0.6667 after"
+    assert chart.title == (
+        "CHILDREN: before and after differ by 41.7 % of the values; mean 0.75 before, 0.6667 after; "
+        "missing 0.0 % before, 25.0 % after"
+    )
     assert chart.note == "4 values before, 3 after. Missing: 1 after. 3 different values."
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,15 @@ import pandas as pd
 import pytest
 
 import rankveil as rv
+from rankveil.catalogue import Value
+from rankveil.report.decision import decision_of
 from rankveil.schema import Schema
 from rankveil.verdict.headline import is_generalised
 from rankveil.verdict.item import HEADLINE, Item, at_most, of_versions
+from rankveil.verdict.utility import worst_utility
 
 SEED = "a" * 32
+CPS1988 = Path(__file__).parents[3] / "shared/data/peers/rdatasets/CPS1988.csv"
 QUASI = Schema(roles={"C": "quasi-identifier"})
 
 
@@ -85,7 +90,7 @@ def test_a_column_without_values_changes_nothing(people: pd.DataFrame) -> None:
 def test_made_up_records_are_never_green(people: pd.DataFrame) -> None:
     rng = np.random.default_rng(2)
     other = pd.DataFrame({"A": rng.normal(size=90), "B": rng.normal(size=90)})
-    made = rv.audit(people, other, mapping=False, measures=["people_found"])
+    made = rv.audit(people[["A", "B"]], other, mapping=False, measures=["people_found"])
     assert made.status != "green"
     assert "Which record is whose is not known" in by_id(made)["people_found"].sentence
 
@@ -212,3 +217,52 @@ def test_of_versions_the_worst_counts() -> None:
     bad = replace(good, value=3, status="red", sentence="Three.")
     assert of_versions([[good], [bad]]) == [replace(bad, sentence="Version 2 of 2, the worst: Three.")]
     assert of_versions([[good], [good]]) == [good]
+
+
+def test_the_worst_utility_is_not_green_while_others_are_not_measured(people: pd.DataFrame) -> None:
+    item = by_id(rv.audit(people, people, measures=["mean_shift"]))["worst_utility"]
+    assert (item.value, item.limit, item.status) == (0, 0.1, "amber")
+    assert "Not measured: correlation_change, table_cells." in item.sentence
+    item = by_id(rv.audit(people, people, measures=["mean_shift", "correlation_change", "table_cells"]))[
+        "worst_utility"
+    ]
+    assert item.status == "green"
+
+
+def test_the_worst_utility_is_the_worst_beside_its_limit(people: pd.DataFrame) -> None:
+    moved = people.assign(A=people["A"] + 0.2 * people["A"].std(ddof=0))
+    names = ["mean_shift", "correlation_change", "table_cells"]
+    item = by_id(rv.audit(people, moved, measures=names))["worst_utility"]
+    assert (item.more["measure"], item.status) == ("mean_shift", "red")
+    assert item.value == pytest.approx(0.2)
+    assert item.sentence.startswith("The mean of A moved by 0.2 standard deviations")
+
+
+@pytest.mark.skipif(not CPS1988.is_file(), reason="CPS1988 is not there")
+def test_a_survey_against_itself_is_red() -> None:
+    made = rv.audit(CPS1988, CPS1988, measures=["people_found"])
+    found = by_id(made)
+    assert made.status == "red"
+    assert found["people_found"].value == pytest.approx(0.9244, abs=5e-5)
+    assert found["certain"].value == 24355
+    assert "92.4 % of 28,155 people" in found["people_found"].sentence
+    assert str(CPS1988) in made.advice[0].command
+
+
+def test_of_few_records_half_of_what_another_sample_keeps_is_enough() -> None:
+    """At 5 % a table of few records never keeps a tenth of its cells, whatever is done to it."""
+    few = Value(0.04, {"expected": 0.06})
+    many = Value(0.04, {"expected": 0.6})
+    others = {"correlation_change": Value(0.0, {}), "mean_shift": Value(0.0, {})}
+    assert worst_utility({**others, "table_cells": few}, {}).status == "green"
+    item = worst_utility({**others, "table_cells": many}, {})
+    assert (item.status, item.limit) == ("red", 0.9)
+    assert worst_utility({**others, "table_cells": Value(0.02, {"expected": 0.06})}, {}).status == "red"
+
+
+def test_what_is_lost_for_users_is_no_risk_for_people() -> None:
+    lost = {"id": "worst_utility", "status": "red"}
+    held, near = {"id": "people_found", "status": "green"}, {"id": "people_found", "status": "amber"}
+    assert "protect people are not broken" in decision_of({"status": "red", "headline": [held, lost]})
+    assert "near its limit" in decision_of({"status": "red", "headline": [near, lost]})
+    assert "Do not publish" in decision_of({"status": "red", "headline": [{**held, "status": "red"}, lost]})

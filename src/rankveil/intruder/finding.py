@@ -399,8 +399,8 @@ class Attack:
         if state.refuted:
             source = "he learned from the two tables" if manifest is None else "the manifest says"
             self.notes.append(
-                f"{state.refuted:,} of the links that he takes as certain are wrong, and count for nothing: what {source} "
-                "is not what was done"
+                f"{state.refuted:,} of the links that he takes as certain are wrong, and count for nothing: "
+                f"what {source} is not what was done"
             )
         if truth is not None:
             there = np.zeros(self.count, dtype=bool)

@@ -400,7 +400,7 @@ def masked_in_parts(
 
     source = open_table(data)
     asked = plan
-    head, said = leading_records(source, schema or Schema())
+    head, said = leading_records(source, Schema.of(schema))
     decided = masking.defended(plan, head, release_identifiers=listed(release_identifiers), in_parts=True)
     schema, plan = decided.table.schema, decided.plan
     plan = plan.in_random_order(published=True) if shuffled else plan

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rankveil.catalogue import get_measure
+from rankveil.catalogue import Used, get_measure
 from rankveil.errors import listing
 from rankveil.report import figures
 from rankveil.report.chart import Array, Chart, Line
@@ -287,18 +287,23 @@ def audit_grids(content: Mapping[str, Any], *, public: bool = False) -> list[Cap
                 given["value"],
                 *(_varies(given["details"]) if several else ()),
                 given["better"],
+                records_used(given),
                 f"{get_measure(name).title}. {meaning(name)}",
             )
             for name, given in measures.items()
             if given["family"] == family and name.rpartition("_")[0] not in crossed
         ]
         if rows:
-            made.append((f"{caption} ({family})", ("measure", "value", *more, "better", "what it is"), rows))
+            made.append((f"{caption} ({family})", ("measure", "value", *more, "better", "records", "what it is"), rows))
     made += _models_grid(measures)
     made += [] if public else uses_grids(measures)
     if crossed:
-        rows = [(name, *(errors.get(kind) for kind in _ERRORS)) for name, errors in crossed.items()]
-        made.append(("The information-loss table (loss, lower is better)", ("measure", *_ERRORS.values()), rows))
+        rows = [
+            (name, *(errors.get(kind) for kind in _ERRORS), _records_of_kinds(measures, name))
+            for name, errors in crossed.items()
+        ]
+        headings = ("measure", *_ERRORS.values(), "records")
+        made.append(("The information-loss table (loss, lower is better)", headings, rows))
     by_attribute = {name: given["details"].get("per_attribute") for name, given in measures.items()}
     shown = _shown({name: given for name, given in by_attribute.items() if given}, _BY_ATTRIBUTE)
     if shown:
@@ -313,6 +318,28 @@ def audit_grids(content: Mapping[str, Any], *, public: bool = False) -> list[Cap
         ]
         made.append(("Subdomain by subdomain", ("subdomain", "records", *shown), cells))
     return made
+
+
+def records_used(given: Mapping[str, Any]) -> str:
+    """How many records a number rests on, as it stands beside it.
+
+    >>> records_used({"records": {"used": 25, "most": 25, "of": 5822}})
+    '25 of 5,822'
+    """
+
+    def used(of: Mapping[str, Any]) -> Used:
+        return Used(of["used"], of["most"], of["of"], used(of["masked"]) if "masked" in of else None)
+
+    return str(used(given["records"])) if given.get("records") else ""
+
+
+def _records_of_kinds(measures: Mapping[str, Any], quantity: str) -> str:
+    """The same of losses that differ only in the kind of error."""
+    return listing(
+        dict.fromkeys(
+            records_used(measures[f"{quantity}_{kind}"]) for kind in _ERRORS if f"{quantity}_{kind}" in measures
+        )
+    )
 
 
 def meaning(name: str) -> str:

@@ -103,11 +103,12 @@ def _protected(
     first: list[Advice] = []
     if masking is None or bare:
         base, expected = default_masking(original, given.finding.columns if given.finding else original.names)
-        why = "Nothing was masked" if bare else "No manifest tells what was done"
+        why = "No manifest tells what was done" if given.manifest is None else "Too much is left to be found"
+        why = "Nothing was masked" if bare else why
         first.append(Advice(f"{why}: mask with {base.method}{_left(expected)}.", _mask(base)))
     else:
         base = masking
-        change = stronger(masking, columns=len(masking.columns), share=found.value or 0.0, limit=FOUND_LIMIT)
+        change = stronger(masking, columns=masking.masked, share=found.value or 0.0, limit=FOUND_LIMIT)
         if change is not None:
             more, expected = change
             told_of = f"{more.strength} = {more.value:g} instead of {masking.value:g}"
@@ -118,7 +119,9 @@ def _protected(
     yield from [*out, *first] if out and leave[0].untouched and not bare else [*first, *out]
     if by.get("k_anonymity") is not None and by["k_anonymity"].status == "red":
         yield from _grouped(by["k_anonymity"], given, None if bare else masking)
-    yield _compare("Let compare find the least masking with which no more people are found than the limit.")
+    aside = leave[0].name if out and leave[0].untouched else None
+    text = "Let compare find the least masking with which no more people are found than the limit"
+    yield _compare(f"{text}{f', {aside} left out' if aside else ''}.", aside=aside)
     if certain.value:
         text = "List who is certain (column certain), and leave out or recode what makes these people unique."
         yield Advice(text, ("rankveil", "attack", ORIGINAL, RELEASE, "--records", PEOPLE))
@@ -164,7 +167,7 @@ def _grouped(item: Item, given: Measured, masking: Masking | None) -> Iterator[A
 def _kept(utility: Item, masking: Masking | None, given: Measured, *, exposed: bool) -> Iterator[Advice]:
     """More to be kept: as weak as the limit allows, or a method that keeps what was lost."""
     if masking is not None and not exposed:
-        change = weaker(masking, columns=len(masking.columns))
+        change = weaker(masking, columns=masking.masked)
         if change is not None:
             less, expected = change
             told = f"{less.strength} = {less.value:g} instead of {masking.value:g}"
@@ -182,9 +185,10 @@ def _measured(given: Measured) -> Iterator[Advice]:
         yield Advice("Measure everything before deciding.", ("rankveil", "audit", ORIGINAL, RELEASE))
 
 
-def _compare(text: str) -> Advice:
+def _compare(text: str, *, aside: str | None = None) -> Advice:
     methods = "copula_swap,rank_swap,mdav"
-    return Advice(text, ("rankveil", "compare", ORIGINAL, "--methods", methods, "--at", f"found={FOUND_LIMIT:g}"))
+    words = ("rankveil", "compare", ORIGINAL, "--methods", methods, "--at", f"found={FOUND_LIMIT:g}")
+    return Advice(text, words if aside is None else (*words, "--role", f"{aside}=identifier"))
 
 
 def _mask(masking: Masking | None) -> tuple[str, ...]:

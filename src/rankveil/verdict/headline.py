@@ -148,8 +148,13 @@ def _classes(given: Measured) -> Item:
         return Item("k_anonymity", found, promise.least, status, f"{said}; {kept}.")
     perturbed = _perturbed(given)
     if perturbed:
-        were = "was" if len(perturbed) == 1 else "were"
-        text = f"{said}; {listing(perturbed, most=4)} {were} perturbed, and perturbed values make no classes."
+        some = listing(perturbed, most=4)
+        were = (
+            "they were"
+            if len(perturbed) == len(given.quasi) > 1
+            else f"{some} {'was' if len(perturbed) == 1 else 'were'}"
+        )
+        text = f"{said}; {were} perturbed, and perturbed values make no classes."
         return Item("k_anonymity", found, None, "green", text)
     return Item("k_anonymity", found, _CLASS_LIMIT, "green" if found >= _CLASS_LIMIT else "red", f"{said}.")
 
@@ -201,7 +206,7 @@ def is_generalised(before: NDArray[np.float64], after: NDArray[np.float64]) -> b
     order = np.lexsort((after[there], before[there]))
     x, y = before[there][order], after[there][order]
     same = x[1:] == x[:-1]
-    return bool(np.all(y[1:][same] == y[:-1][same]) and (np.all(np.diff(y) >= 0) or _codes_of_words(x, y)))
+    return bool(np.all(y[1:][same] == y[:-1][same]) and (np.all(y[1:] >= y[:-1]) or _codes_of_words(x, y)))
 
 
 def _codes_of_words(x: NDArray[np.float64], y: NDArray[np.float64]) -> bool:

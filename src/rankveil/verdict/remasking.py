@@ -23,7 +23,10 @@ class Masking:
     method: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
+    """None where the command chooses them, as it did."""
     then: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    masked: int = 0
+    """How many columns it masks."""
 
     @property
     def strength(self) -> str:
@@ -70,7 +73,9 @@ def masking_of(manifest: Mapping[str, Any] | None) -> Masking | None:
         for step in (manifest or {}).get("steps") or ()
         if step.get("method") in methods() and step["method"] not in _OF_THE_RELEASE
     ]
-    told = [_parameters(step) for step in steps]
+    chosen = steps[:1] + [step for step in steps[1:] if not _by_default(step, steps[0])]
+    by_default = len(chosen) < len(steps)
+    steps, told = chosen, [_parameters(step) for step in chosen]
     if not steps or get_method(steps[0]["method"]).post or any(given is None for given in told):
         return None
     columns = tuple(steps[0].get("columns") or ())
@@ -82,7 +87,15 @@ def masking_of(manifest: Mapping[str, Any] | None) -> Masking | None:
         return None
     then = tuple((step["method"], given or {}) for step, given in zip(steps[1:], told[1:], strict=True))
     own = told[0] or {}
-    return Masking(steps[0]["method"], own, columns, then) if steps[0]["method"] != "identity" else None
+    if steps[0]["method"] == "identity":
+        return None
+    return Masking(steps[0]["method"], own, () if by_default else columns, then, len(columns))
+
+
+def _by_default(step: Mapping[str, Any], first: Mapping[str, Any]) -> bool:
+    """Whether a step exchanges the categories that the first one does not take, which `mask` adds by itself."""
+    told = step["method"] == "pram" and (step.get("parameters") or {}).get("invariant") is True
+    return told and not {*(step.get("columns") or ())} & {*(first.get("columns") or ())}
 
 
 def _parameters(step: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -70,18 +70,39 @@ def marginals(
         differs, y_label = _apart(series[0].y, series[1].y), "Share of values per bin"
     told = written or number
     said = f"; mean {told(mean(before))} before, {told(mean(after))} after" if numeric else ""
-    alike = f"{name}: the same distribution before and after"
-    if numeric and differs == 0 and not np.array_equal(np.sort(before), np.sort(after)):
-        alike = f"{name}: the same shares of every bin before and after{said}"
-    found = f"{name}: before and after differ by {100 * differs:.1f} % of the records{said}"
     return Chart(
-        title=title if title is not None else alike if differs == 0 else found,
+        title=title
+        if title is not None
+        else _marginal_title(name, before, after, differs, said, lost=_lost_share(x, y)),
         x_label=name,
         y_label=y_label,
         series=series,
         note=" ".join([*note, *more]),
         kind="marginals",
     )
+
+
+def _marginal_title(name: str, before: Any, after: Any, differs: float, said: str, *, lost: tuple[float, float]) -> str:
+    """What the picture shows: of the values that are there, and of cells that are missing on one side only."""
+    numeric = before.dtype.kind == "f" and after.dtype.kind == "f"
+    same = before.size == after.size and np.array_equal(np.sort(before), np.sort(after))
+    more = ""
+    if numeric and lost[0] != lost[1]:
+        more = f"; missing {100 * lost[0]:.1f} % before, {100 * lost[1]:.1f} % after"
+    of = "values" if more else "records"
+    if differs == 0 and (same or not numeric):
+        return f"{name}: the same distribution before and after{more}"
+    if differs == 0:
+        return f"{name}: the same shares of every bin before and after{said}{more}"
+    share = f"{100 * differs:.1f} %" if differs >= 0.0005 else "less than 0.1 %"
+    return f"{name}: before and after differ by {share} of the {of}{said}{more}"
+
+
+def _lost_share(x: ArrayLike, y: ArrayLike) -> tuple[float, float]:
+    """The share of cells that are missing before and after."""
+    sizes = [(np.asarray(each).size, _present(each).size) for each in (x, y)]
+    before, after = ((size - kept) / max(size, 1) for size, kept in sizes)
+    return before, after
 
 
 def _present(values: ArrayLike) -> Any:
