@@ -33,11 +33,11 @@ class Masker(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
     other table with draws of its own. `rv.mask` gives the manifest and the notes as well.
 
     >>> import numpy as np
-    >>> masker = Masker("rank_swap", p=50, seed=1)
+    >>> masker = Masker("rank_swap", p=50, seed=2)
     >>> masker.fit_transform(np.array([[1.0], [2.0], [3.0], [4.0]])).ravel().tolist()
-    [2.0, 3.0, 1.0, 4.0]
+    [1.0, 4.0, 2.0, 3.0]
     >>> masker.set_params(p=0).get_params()
-    {'columns': None, 'method': 'rank_swap', 'p': 0, 'release_identifiers': None, 'seed': 1}
+    {'columns': None, 'method': 'rank_swap', 'p': 0, 'release_identifiers': None, 'seed': 2}
     """
 
     def __init__(
