@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import operator
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -13,22 +11,26 @@ from typing import TYPE_CHECKING, Any
 
 from rankveil import catalogue
 from rankveil.beside import mapping_beside
-from rankveil.catalogue import Array, Measure, Value, get_measure
+from rankveil.catalogue import Array, Measure, Value, get_measure, least_used
 from rankveil.cluster.places import Parts, place_for, several
-from rankveil.errors import FileError, NotApplicableError, PairError, ParameterError, suggestion
+from rankveil.errors import NotApplicableError, PairError, ParameterError, suggestion
 from rankveil.execute import in_threads, one_core_algebra
-from rankveil.intruder.finding import Finding, find_people
-from rankveil.manifest import content_of, other_table
+from rankveil.intruder.finding import Finding
 from rankveil.measures._estimates import Stated
 from rankveil.measuring import Measuring, Settings
 from rankveil.moments import of_replicates
-from rankveil.pairing import pair_tables, released_table, true_links
+from rankveil.pairing import pair_tables, released_table
 from rankveil.pairs import Pair
 from rankveil.partitions.places import is_address
 from rankveil.ranks import rank_changes
 from rankveil.schema import listed
 from rankveil.table import Table
 from rankveil.uses import Uses
+from rankveil.verdict.advice import Advice
+from rankveil.verdict.deciding import Case, Together
+from rankveil.verdict.gates import Gate, judged
+from rankveil.verdict.headline import Measured, headline, overall
+from rankveil.verdict.item import STATUSES, Item, Status, of_versions
 
 if TYPE_CHECKING:
     from rankveil.cluster.engine import Engine
@@ -41,37 +43,11 @@ Progress = Callable[[int, int], None]
 _NAMED = 12
 """Measures at most that a note names."""
 
+_OF_TABLES = {"released", "use", "quasi_y"}
+"""What measures of whole tables ask for, which are not measured on subdomains."""
+_WHOLE = "the intruder who uses everything needs the tables in memory"
+
 AUDIT_SCHEMA = "rankveil/audit/1"
-
-_SIGNS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
-
-
-@dataclass(frozen=True)
-class Gate:
-    """A rule that must not come true, such as `cm2<0.05`."""
-
-    rule: str
-    measure: str
-    sign: str
-    limit: float
-
-    @classmethod
-    def parse(cls, rule: str) -> Gate:
-        """Read `measure<number` (or <=, >, >=)."""
-        found = re.fullmatch(r"\s*(\w+)\s*(<=|>=|<|>)\s*([-+.\deE]+)\s*", rule)
-        try:
-            if not found:
-                raise ValueError
-            gate = cls(rule.strip(), found[1], found[2], float(found[3]))
-        except ValueError:
-            raise ParameterError(f"a gate reads like 'cm2<0.05', not {rule!r}") from None
-        get_measure(gate.measure)
-        return gate
-
-    def judge(self, value: float | None) -> dict[str, Any]:
-        """Whether the rule stayed untrue; a measure that does not apply cannot vouch for anything, so it fails."""
-        ok = value is not None and not _SIGNS[self.sign](value, self.limit)
-        return {"rule": self.rule, "value": value, "ok": ok}
 
 
 @dataclass(eq=False)
@@ -90,6 +66,20 @@ class Audit:
     """How each of several masked versions corresponds to the original, where they differ in that."""
     rankings: dict[str, str] = field(default_factory=dict)
     """By what the categories of columns are ordered, where there is no pair that tells it."""
+    headline: list[Item] = field(default_factory=list)
+    """The numbers that decide, in their order, each with its limit, its light and a sentence."""
+    advice: list[Advice] = field(default_factory=list)
+    """What would help most, each with a command."""
+
+    def of_files(self, original: str, masked: str, *, reading: Sequence[str] = ()) -> Audit:
+        """The same, with commands that name these files and say what was declared of their columns."""
+        self.advice = [each.of_files(original, masked, reading=reading) for each in self.advice]
+        return self
+
+    @property
+    def status(self) -> Status:
+        """`red` where a limit is broken, `amber` where something was not measured or is near it, `green` otherwise."""
+        return overall(self.headline)
 
     def __getitem__(self, name: str) -> float:
         """The value of a measure; one that does not apply says why."""
@@ -118,6 +108,7 @@ class Audit:
                 "family": entry.family,
                 "better": entry.better,
                 "bounds": [bound if math.isfinite(bound) else None for bound in entry.bounds],
+                "records": None if value.used is None else value.used.to_dict(),
                 "details": dict(value.details),
             }
         return {
@@ -125,6 +116,9 @@ class Audit:
             "records": self.records,
             "attributes": list(self.attributes),
             "mapping": self.mapping,
+            "status": self.status,
+            "headline": [item.to_dict() for item in self.headline],
+            "advice": [each.to_dict() for each in self.advice],
             "rankings": self.rankings if self.pair is None else self.pair.rankings,
             "measures": shown,
             "not_applicable": self.not_applicable,
@@ -143,7 +137,7 @@ class Audit:
             if several:
                 low, high = value.details["interval"] or (None, None)
                 row |= {"sd": value.details["sd"], "low": low, "high": high}
-            made.append({**row, "better": entry.better})
+            made.append({**row, "better": entry.better, "records": "" if value.used is None else str(value.used)})
         return made
 
     def to_frame(self) -> Any:
@@ -182,17 +176,20 @@ class Audit:
 
     def __repr__(self) -> str:
         """In short, and without the original values that the pair holds."""
-        measured = ", ".join(f"{name} {value.value:.4g}" for name, value in self.values.items())
-        return f"Audit({self.records} records, {measured or 'no measure applies'})"
+        decisive = [f"{item.id} {item.value:.4g}" for item in self.headline if item.value is not None]
+        measured = [f"{name} {value.value:.4g}" for name, value in self.values.items() if len(self.values) <= _NAMED]
+        shown = ", ".join(dict.fromkeys([*decisive, *measured]))
+        return f"Audit({self.status}, {self.records} records, {shown})"
 
     def _repr_html_(self) -> str:
         from rankveil.report import figures
         from rankveil.report.audits import audit_grids, audit_words
+        from rankveil.report.decision import decision_grid
         from rankveil.report.notebook import shown
 
         content, moved = self.to_dict(), self.rank_changes()
         charts = [figures.permutation_level(moved, n=self.records)] if moved else []
-        return shown(audit_words(content), charts=charts, grids=audit_grids(content))
+        return shown(audit_words(content), charts=charts, grids=[decision_grid(content), *audit_grids(content)])
 
 
 @one_core_algebra()
@@ -209,7 +206,7 @@ def measure_pair(
     progress: Progress | None = None,
 ) -> Audit:
     """Every chosen measure (all by default) of a pair; what does not apply is recorded, not raised."""
-    rules, chosen = _asked_for(names, gates)
+    _, chosen = _asked_for(names, gates)
     measuring = Measuring(pair, settings=settings, target=target, nearest=nearest, intruder=intruder, use=use)
     values: dict[str, Value] = {}
     not_applicable: dict[str, str] = {}
@@ -224,10 +221,11 @@ def measure_pair(
         for level, part in pair.domains().items()
     }
     for name in values if domains else ():
-        if get_measure(name).family in ("loss", "utility"):
+        entry = get_measure(name)
+        if entry.family in ("loss", "utility") and not _OF_TABLES & set(entry.needs):
             values[name] = _with_domains(values[name], name, domains, size=pair.x.size)
     made = Audit(
-        records=len(pair),
+        records=pair.records,
         attributes=pair.names,
         mapping=pair.mapping,
         values=values,
@@ -242,7 +240,6 @@ def measure_pair(
     if domains:
         assert pair.by is not None
         made.notes.append(f"losses and utilities are also given by {pair.by.column}, in {len(domains)} subdomains")
-    made.gates = _judged(rules, values)
     return made
 
 
@@ -250,14 +247,11 @@ def _asked_for(names: Sequence[str] | None, gates: Sequence[str]) -> tuple[list[
     """The gates, and the measures that were chosen (all by default) or that gates need."""
     rules = [Gate.parse(rule) for rule in listed(gates)]
     chosen = list(catalogue.measures()) if names is None else list(dict.fromkeys(listed(names)))
-    chosen += [rule.measure for rule in rules if rule.measure not in chosen]
+    chosen += [name for rule in rules for name in rule.needs if name not in chosen]
+    chosen = list(dict.fromkeys(chosen))
     for name in chosen:
         get_measure(name)
     return rules, chosen
-
-
-def _judged(rules: Sequence[Gate], values: Mapping[str, Value]) -> list[dict[str, Any]]:
-    return [rule.judge(values[rule.measure].value if rule.measure in values else None) for rule in rules]
 
 
 def _said(values: Mapping[str, Value]) -> list[str]:
@@ -288,7 +282,7 @@ def _with_domains(value: Value, name: str, domains: Mapping[str, Measuring | str
     def of(part: Measuring | str) -> dict[str, Any]:
         if isinstance(part, str):
             return {"value": None, "not_applicable": part}
-        made: dict[str, Any] = {"records": len(part.pair)}
+        made: dict[str, Any] = {"records": part.pair.records}
         try:
             made["value"] = part.value(name).value
         except NotApplicableError as why:
@@ -296,7 +290,7 @@ def _with_domains(value: Value, name: str, domains: Mapping[str, Measuring | str
         return made
 
     by = dict(zip(domains, in_threads(of, domains.values(), size=size), strict=True))
-    return Value(value.value, {**value.details, "by": by}, value.notes)
+    return replace(value, details={**value.details, "by": by})
 
 
 def audit(
@@ -310,6 +304,8 @@ def audit(
     use: Any = None,
     pair: str | None = None,
     manifest: Any = None,
+    knows: Sequence[str] | None = None,
+    people: float = 1.0,
     progress: Progress | None = None,
     cluster: str | Engine | None = None,
     scratch: str | os.PathLike[str] | None = None,
@@ -329,6 +325,10 @@ def audit(
     in its secret. `matching` says how the tables belong together: columns, key, mapping, secret, by, seed, and the
     columns' schema.
 
+    What decides is in `status`, `headline` and `advice`. `knows` (columns) and `people` (a share of them) describe
+    somebody who knows less, whom the headline counts beside the worst case. With `measures` named, of people found and
+    of utility the headline shows what is among them, and the rest as not measured, which is amber.
+
     Tables may be given by the paths of their files. Parquet ones of any size are measured in parts by the workers of a
     `cluster`: "local", "local:4", or the address of a Dask scheduler, such as "tcp://host:8786"; those that would not
     fit in memory are by local ones. `scratch` is a folder that all workers see, `memory` what local ones may use
@@ -344,70 +344,93 @@ def audit(
     else:
         masked, manifest = of_release(masked, manifest, matching, beside)
     how = {"target": target, "use": use, "pair": pair, **matching}
+    how |= {"knows": knows, "people": None if people == 1 else people}
     uses = None if use is None else Uses.of(use)
     place, said = place_for(original, masked, cluster, how)
     said = [*beside, *said]
     if place is not None:
         parts = Parts(place, scratch=scratch, memory=memory, subjects=subjects, resume=resume, progress=progress)
         return _in_parts(original, masked, parts, how, names=measures, gates=fail_if, settings=settings, said=said)
+    paths = _paths(original, masked)
     read = partial(loaded, schema=matching.get("schema"))
     original, masked = read(original), [read(each) for each in masked] if several(masked) else read(masked)
-    asked: dict[str, Any] = {"settings": settings, "target": target, "nearest": pair == "nearest"}
+    names = None if measures is None else [*listed(measures), *(("people_found",) if knows or people != 1 else ())]
+    asked: dict[str, Any] = {"names": names, "gates": fail_if, "target": target, "nearest": pair == "nearest"}
+    scenario: dict[str, Any] = {"knows": knows, "people": check_share(people, "people", such_as=0.1)}
     if not several(masked):
-        both = pair_tables(original, masked, **matching)
-        intruder = cache(partial(_found, original, masked, manifest, **matching))
+        both = pair_tables(original, masked, level="released", **matching)
+        case = Case.of(original, masked, manifest, **scenario, **matching)
         asked["use"] = uses and cache(partial(_stated, original, masked, uses, **matching))
-        alone = measure_pair(both, names=measures, gates=fail_if, progress=progress, intruder=intruder, **asked)
-        other = other_table(manifest, released_table(masked, schema=matching.get("schema")))
-        alone.notes += [*said, *([] if other is None else [other])]
-        return alone
-    secrets, mappings = matching.pop("secret"), matching.pop("mapping")
-    made: list[Audit] = []
-    for number, (each, told, secret, mapping) in enumerate(zip(masked, manifests, secrets, mappings, strict=True)):
-        own = {"secret": secret, "mapping": mapping}
-        both = pair_tables(original, each, beside=made[0].pair if made else None, **own, **matching)
-        intruder = cache(partial(_found, original, each, told, **own, **matching))
-        asked["use"] = uses and cache(partial(_stated, original, each, uses, **own, **matching))
-        made.append(
-            measure_pair(
-                both,
-                names=measures,
-                gates=fail_if,
-                progress=_part(progress, number, len(masked)),
-                intruder=intruder,
-                **asked,
-            )
+        made = _of_case(case, both, settings, progress=progress, **asked)
+        made.headline, made.advice = case.decided(made.values, made.not_applicable, both)
+        made.notes += [*said, *([] if case.another is None else [case.another])]
+    else:
+        made = _of_versions(
+            original, masked, manifests, scenario, settings, progress=progress, asked=asked, uses=uses, **matching
         )
-    whole = combined(made, gates=fail_if)
-    whole.notes += said
-    return whole
+        made.notes += said
+    made.gates = judged([Gate.parse(rule) for rule in listed(fail_if)], made.values, made.headline)
+    return made if paths is None else made.of_files(*paths)
 
 
-def _found(
+def _paths(original: Any, masked: Any) -> tuple[str, str] | None:
+    """What the files are called, where both tables were given by them."""
+    second = masked[0] if several(masked) else masked
+    given = [os.fspath(each) for each in (original, second) if isinstance(each, str | os.PathLike)]
+    return (given[0], given[1]) if len(given) == 2 else None
+
+
+def check_share(given: Any, what: str, *, such_as: float) -> float:
+    """A share from 0 to 1."""
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 1:
+        raise ParameterError(f"{what} must be a share from 0 to 1, such as {such_as}, not {given!r}")
+    return float(given)
+
+
+def _of_case(case: Case, both: Pair, settings: Settings | None, **asked: Any) -> Audit:
+    """The measures of one release, before it is decided about."""
+    chosen, said = case.settings(settings)
+    made = measure_pair(both, settings=chosen, intruder=case.find, **asked)
+    made.notes += [*case.notes, *said]
+    return made
+
+
+def _of_versions(
     original: Any,
-    masked: Any,
-    manifest: Any,
+    masked: Sequence[Any],
+    manifests: Sequence[Any],
+    scenario: Mapping[str, Any],
+    settings: Settings | None,
     *,
-    columns: Sequence[str] | None = None,
-    key: str | None = None,
-    mapping: bool = True,
-    secret: Any = None,
-    seed: Any = 0,
-    by: str | None = None,
-    **declared: Any,
-) -> Finding:
-    """Whom somebody who uses everything finds; he looks at all columns of both tables unless some are named."""
-    first, second = Table.of(original, **declared), released_table(masked, **declared)
-    truth, _ = true_links(first, second, key=key, mapping=mapping, secret=secret, notes=[])
-    if columns is None and key is not None:
-        columns = [name for name in first.names if name in second.names and name != key]
-    told: dict[str, Any] = {"truth": truth, "columns": listed(columns) if columns else None, "seed": seed}
-    told["calibrate"] = truth is None  # right bets are counted; only what he expects himself needs it
-    try:
-        return find_people(first, second, manifest=content_of(manifest, records=len(second)), **told)
-    except FileError as error:
-        made = find_people(first, second, **told)
-        return replace(made, notes=(*made.notes, f"{error}; what was done was learned from the two tables instead"))
+    progress: Progress | None,
+    asked: Mapping[str, Any],
+    uses: Uses | None,
+    secret: Sequence[Any],
+    mapping: Sequence[Any],
+    **matching: Any,
+) -> Audit:
+    """Several masked versions: the mean of every measure, and of the numbers that decide the worst."""
+    made: list[Audit] = []
+    cases: list[Case] = []
+    for number, (each, told, hidden, mapped) in enumerate(zip(masked, manifests, secret, mapping, strict=True)):
+        own = {"secret": hidden, "mapping": mapped, **matching}
+        both = pair_tables(original, each, beside=made[0].pair if made else None, level="released", **own)
+        cases.append(Case.of(original, each, told, **scenario, **own))
+        used = uses and cache(partial(_stated, original, each, uses, **own))
+        part = _part(progress, number, len(masked))
+        made.append(_of_case(cases[-1], both, settings, progress=part, use=used, **asked))
+        if (other := cases[-1].another) is not None:
+            made[-1].notes.append(other)
+    together = Together(cases, key=matching.get("key"))
+    for case, alone in zip(cases, made, strict=True):
+        assert alone.pair is not None
+        alone.headline, alone.advice = case.decided(alone.values, alone.not_applicable, alone.pair, found=together.find)
+    whole = combined(made)
+    whole.headline = of_versions([alone.headline for alone in made])
+    whole.advice = max(made, key=lambda alone: STATUSES.index(alone.status)).advice
+    if any("people_found" in alone.values for alone in made):
+        whole.notes.append("the headline counts whom somebody finds who holds all versions together")
+    return whole
 
 
 def _stated(
@@ -523,8 +546,21 @@ def _in_parts(
         notes=[*said, *found.notes, *_said(found.values)],
         rankings=dict(found.rankings),
     )
-    made.gates = _judged(rules, found.values)
+    made.headline = headline(
+        Measured(
+            found.values,
+            found.not_applicable | {"people_found": _WHOLE},
+            quasi=tuple(_quasi(found.values)),
+            unread="tables in parts are measured without their manifest",
+        )
+    )
+    made.gates = judged(rules, found.values, made.headline)
     return made
+
+
+def _quasi(values: Mapping[str, Value]) -> Sequence[str]:
+    """The quasi-identifiers by which the classes of tables in parts were counted."""
+    return values["k_anonymity"].details.get("quasi_identifiers", ()) if "k_anonymity" in values else ()
 
 
 def _part(progress: Progress | None, number: int, parts: int) -> Progress | None:
@@ -534,7 +570,7 @@ def _part(progress: Progress | None, number: int, parts: int) -> Progress | None
     return lambda done, total: progress(number * total + done, parts * total)
 
 
-def combined(made: Sequence[Audit], *, gates: Sequence[str] = ()) -> Audit:
+def combined(made: Sequence[Audit]) -> Audit:
     """Audits of several masked versions of one original as one: the mean of every measure, and how it varies."""
     first = made[0]
     values: dict[str, Value] = {}
@@ -551,7 +587,8 @@ def combined(made: Sequence[Audit], *, gates: Sequence[str] = ()) -> Audit:
         each = [one.values[name].details.get("per_attribute", {}) for one in made if name in one.values]
         if all(each):
             details["per_attribute"] = _mean_of(each)
-        values[name] = Value(of_replicates(some)[0], details)
+        used = [each.values[name].used for each in made if name in each.values]
+        values[name] = Value(of_replicates(some)[0], details, used=least_used([one for one in used if one is not None]))
     for note in dict.fromkeys(note for each in made for note in each.notes):
         count = sum(note in each.notes for each in made)
         notes.append(note if count == len(made) else f"{note} (in {count} of {len(made)} versions)")
@@ -567,8 +604,6 @@ def combined(made: Sequence[Audit], *, gates: Sequence[str] = ()) -> Audit:
     if len({each.mapping for each in made}) > 1:
         whole.mappings = tuple(each.mapping for each in made)
         notes.append(f"the versions correspond to the original in different ways: {', '.join(whole.mappings)}")
-    rules = [Gate.parse(rule) for rule in listed(gates)]
-    whole.gates = _judged(rules, values)
     return whole
 
 

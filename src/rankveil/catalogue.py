@@ -383,6 +383,11 @@ class Measure(Entry[Callable[..., Any]]):
     moments: Literal["as numbers", "in days", "left out"] = "as numbers"
     """What it makes of dates and times: numbers in whatever unit they are kept, days where the unit would show in the
     value, or nothing where it divides by values: the 0 of a calendar or of a clock is only agreed."""
+    records: Literal["together", "by column", "by pair"] = "together"
+    """Where cells are missing: the records that have all columns, or for each column, or for each two columns, those
+    that have them. Joint mathematics (distances of records, eigenvalues, regression) needs the first."""
+    emptied: Literal["left out", "lost"] = "left out"
+    """What a column counts as that is empty in the release, where records are taken by column or by pair."""
     per: Literal["column", "table"] = "table"
     headline: Literal["mean", "max", "min"] = "mean"
     """How the per-attribute values of a `per="column"` measure become one number."""
@@ -435,11 +440,49 @@ class Measure(Entry[Callable[..., Any]]):
             "kinds": list(self.kinds),
             "weighted": self.weighted,
             "dates_and_times": self.moments,
+            "records": "by column" if self.per == "column" else "by pair" if self.pairwise else self.records,
             "per": self.per,
             "headline": self.headline if self.per == "column" else None,
             "parameters": [parameter.describe() for parameter in self.parameters.values()],
             "source": self.source,
         }
+
+
+@dataclass(frozen=True)
+class Used:
+    """How many records a number rests on: the fewest and the most of its columns or pairs, of how many there are."""
+
+    fewest: int
+    most: int
+    of: int
+    masked: Used | None = None
+    """Of the masked table, where it is looked at by itself and has others."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        more = {} if self.masked is None else {"masked": self.masked.to_dict()}
+        return {"used": self.fewest, "most": self.most, "of": self.of, **more}
+
+    def __str__(self) -> str:
+        """As it stands beside a number.
+
+        >>> print(Used(25, 25, 5822), Used(7, 7, 7), Used(10, 20, 20), Used(9, 9, 9, Used(4, 4, 5)), sep=" | ")
+        25 of 5,822 | 7 | 10 to 20 of 20 | 9; masked 4 of 5
+        """
+        used = f"{self.fewest:,}" if self.fewest == self.most else f"{self.fewest:,} to {self.most:,}"
+        used = used if self.fewest == self.of else f"{used} of {self.of:,}"
+        return used if self.masked is None else f"{used}; masked {self.masked}"
+
+
+def least_used(parts: Sequence[Used]) -> Used | None:
+    """The fewest and the most records that several numbers rest on."""
+    if not parts:
+        return None
+    first, second = (
+        Used(min(each.fewest for each in some), max(each.most for each in some), max(each.of for each in some))
+        for some in (parts, [used.masked or used for used in parts])
+    )
+    return first if first == second else Used(first.fewest, first.most, first.of, second)
 
 
 @dataclass(frozen=True, eq=False)
@@ -449,6 +492,8 @@ class Value:
     value: float
     details: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    used: Used | None = None
+    """How many records it rests on."""
 
 
 def method(**facts: Any) -> Callable[[Callable[..., Any]], Method]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from rankveil.columns import Cells
 from rankveil.decisions import Decision, decide
 from rankveil.errors import TableError
 from rankveil.hierarchy import Hierarchy
+from rankveil.markup import html_table
 from rankveil.rolesfile import roles_file
 from rankveil.table import Table
 
@@ -93,6 +95,25 @@ class Inspection:
 
     def __repr__(self) -> str:
         return f"Inspection({self.records} records, {len(self.columns)} columns, {len(self.masked)} would be masked)"
+
+    def _repr_html_(self) -> str:
+        """The decision on every column with its reason, as a table."""
+        heads = ("column", "kind", "role", "action", "missing", "different", "reason")
+        rows = [
+            (
+                look.name,
+                look.decision.kind,
+                look.decision.role,
+                look.decision.action,
+                f"{look.missing:,}",
+                "" if look.distinct is None else f"{look.distinct:,}",
+                look.decision.reason,
+            )
+            for look in self.columns
+        ]
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        first = f"<p>{self.records:,} records, {len(self.columns)} columns</p>"
+        return f"{first}{html_table(heads, rows)}{notes}"
 
 
 def inspect(

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from rankveil._version import __version__
 from rankveil.catalogue import get_method
 from rankveil.columns import Cells
 from rankveil.errors import FileError, ParameterError
+from rankveil.markup import html_table
 from rankveil.masking import Account
 from rankveil.masking.guarantees import guarantees, said_of_others
 from rankveil.plans import Plan, Step, plain_json
@@ -88,6 +90,40 @@ class Manifest:
     def __repr__(self) -> str:
         steps = " then ".join(step["method"] for step in self.content["steps"])
         return f"Manifest({steps}, {self.content['records']['out']} records)"
+
+    def _repr_html_(self) -> str:
+        """What was done, to which columns, and what holds: tables instead of JSON."""
+        content, counts = self.content, self.content.get("records", {})
+        words = (
+            f"Manifest of a release of {counts.get('out', '?')} records, made of {counts.get('in', '?')}. "
+            f"Mapping: {content.get('mapping', '?')}. Guarantees: {'; '.join(content.get('guarantees') or ['none'])}."
+        )
+        steps = [
+            (number, step["method"], ", ".join(step.get("columns", ())), _parameters(step))
+            for number, step in enumerate(content.get("steps", ()), start=1)
+        ]
+        columns = [
+            (
+                each["name"],
+                each.get("kind", ""),
+                each.get("role", ""),
+                "left out" if each.get("dropped") else "masked" if each.get("masked") else "as it was",
+            )
+            for each in content.get("columns", ())
+        ]
+        grids: list[tuple[str, tuple[str, ...], list[Any]]] = [
+            ("Steps", ("step", "method", "columns", "parameters"), steps),
+            ("Columns", ("column", "kind", "role", "in the release"), columns),
+        ]
+        return f"<p>{escape(words)}</p>" + "".join(html_table(head, rows, caption=said) for said, head, rows in grids)
+
+
+def _parameters(step: Mapping[str, Any]) -> str:
+    """The parameters of a step as a person writes them; those of single columns after a dot."""
+    told = {**step.get("parameters", {})}
+    for name, own in (step.get("per_column") or {}).items():
+        told |= {f"{parameter}.{name}": value for parameter, value in own.items() if value != told.get(parameter)}
+    return ", ".join(f"{name}={value}" for name, value in told.items() if value is not None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,9 +265,14 @@ def _parsed(text: str, schema: str, what: str, *, older: Sequence[str] = ()) -> 
         plain = plain_json(text)
     except ValueError:
         raise FileError(f"this is not a {what}: it is not JSON") from None
-    if not isinstance(plain, dict) or plain.get("schema") not in (schema, *older):
+    given = plain.get("schema") if isinstance(plain, dict) else None
+    if isinstance(given, str) and given not in (schema, *older) and given.startswith(schema[: schema.rindex("/") + 1]):
+        raise FileError(
+            f"this {what} is of another version of rankveil: its schema is {given[:40]}, and {schema} is read here"
+        )
+    if given not in (schema, *older):
         raise FileError(f"this is not a {what}: its schema is not {schema}")
-    return plain
+    return dict(plain)
 
 
 def fingerprint(table: Table) -> str:

@@ -231,6 +231,11 @@ def _ends(label: str, temporal: pa.DataType | None) -> tuple[float, float] | Non
     return None if low is None or high is None else (low, high)
 
 
+def range_of(original: Table, name: str, label: str) -> tuple[float, float] | None:
+    """The ends of a band of a column of numbers or dates, or None."""
+    return _ends(label, original.cells(name).temporal)
+
+
 def _middle(label: str, temporal: pa.DataType | None, span: tuple[float, float]) -> float | None:
     """The middle of a band; one that is open reaches to the end of the values."""
     found = _ends(label, temporal)
@@ -275,6 +280,12 @@ class Known:
     """The weight of every record."""
     kinds: Mapping[str, str] = field(default_factory=dict)
     """The kinds of the confidential columns."""
+
+    @property
+    def records(self) -> int:
+        """How many records the table has; 0 where nothing is known of them."""
+        columns = [*self.quasi.values(), *self.confidential.values()]
+        return len(columns[0]) if columns else 0 if self.survey is None else self.survey.size
 
 
 def known_of(original: Table, masked: Table) -> tuple[Known, Known]:

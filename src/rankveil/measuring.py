@@ -9,16 +9,17 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from rankveil import catalogue
-from rankveil.catalogue import Measure, Value, get_measure
+from rankveil.catalogue import Measure, Used, Value, get_measure, least_used
 from rankveil.errors import NotApplicableError, ParameterError, listing
 from rankveil.execute import in_threads
 from rankveil.pairs import Pair
-from rankveil.views import Column, View
+from rankveil.views import Beside, Column, View
 
 _SLACK = 1e-9
 """By so much a value may leave its bounds: rounding."""
@@ -32,9 +33,14 @@ _INTRUDER = "intruder"
 _USE = "use"
 """What a measure asks for that is about a stated use: both tables in the columns that it takes."""
 
+_RELEASED = "released"
+"""What a measure asks for that is about how general the released cells are."""
+
 Settings = Mapping[str, Mapping[str, Any]]
 
 _CATEGORIES = ("ordinal", "nominal")
+
+_EMPTIED = "it is empty in the release"
 
 
 class Computed(ABC):
@@ -88,7 +94,12 @@ class Computed(ABC):
                 if note not in own:
                     whose.setdefault(note, []).append(part)
         said = (f"{', '.join(names)}: {note}" for note, names in whose.items())
-        return Value(made.value, made.details, (*own, *said))
+        return replace(made, notes=(*own, *said), used=made.used or self._used_by_parts(entry))
+
+    def _used_by_parts(self, entry: Measure) -> Used | None:
+        """The fewest and the most records that its parts rest on."""
+        parts = [self.value(need).used for need in entry.needs if need in catalogue.measures()]
+        return least_used([used for used in parts if used is not None])
 
 
 class Measuring(Computed):
@@ -122,12 +133,70 @@ class Measuring(Computed):
             pair, said = self._with_emptied(pair)
             notes = (*notes, *said)
         view, more = self._view(entry, pair)
+        if entry.per == "table" and entry.records != "together" and pair.gaps and view is not self._by_nearest(pair):
+            made = self._as_far_as_there(entry, pair)
+            return replace(made, notes=(*notes, *more, *made.notes))
         more = (*more, *self._lost(entry, pair))
         if entry.per == "table":
             made = self._run(entry, pair, view, "table")
+            spans = made.details["records"] if entry.pairwise and "records" in made.details else None
+            used = self._used(entry, pair, spans or [(len(view.sides["x"]), len(view.sides["y"]))])
         else:
-            made = self._per_attribute(entry, pair, self._columns(entry, pair, view))
-        return Value(made.value, made.details, (*notes, *more, *made.notes))
+            columns = self._columns(entry, pair, view)
+            made = self._per_attribute(entry, pair, columns)
+            used = self._used(entry, pair, [each.sizes for each in columns if min(each.sizes)])
+        return replace(made, notes=(*notes, *more, *made.notes), used=made.used or used)
+
+    def _by_nearest(self, pair: Pair) -> View | None:
+        """The records that are paired with the nearest, where that was asked for."""
+        return pair.nearest if self._nearest else None
+
+    def _used(self, entry: Measure, pair: Pair, sizes: Sequence[tuple[int, int]]) -> Used | None:
+        """How many records of both tables a measure takes: of each column or pair of columns, or of all together."""
+        if any(need in (_INTRUDER, _USE, _RELEASED) for need in entry.needs) or all(
+            need in catalogue.measures() for need in entry.needs
+        ):
+            return None
+        asked = [need for need in entry.needs if need in _OF_ROLES]
+        if asked:  # of all records, complete or not
+            side = asked[0][-1]
+            every = pair.known[side == "y"].records
+            return Used(every, every, every)
+        if not sizes:
+            return Used(0, 0, pair.sizes[0])
+        first, second = (
+            Used(min(some), max(some), of) for some, of in zip(zip(*sizes, strict=True), pair.sizes, strict=True)
+        )
+        return first if entry.equal or first == second else replace(first, masked=second)
+
+    def _as_far_as_there(self, entry: Measure, pair: Pair) -> Value:
+        """A measure column by column, or pair by pair, each on the records that have it."""
+        columns = pair.columns if entry.equal else pair.whole_columns
+        kept = [name for name, column in zip(pair.names, columns, strict=True) if min(column.sizes)]
+        gone = emptied(pair)
+        pairs = entry.records == "by pair" and entry.kinds != _CATEGORIES
+        if pairs and len(kept) < 2 <= len(kept) + len(gone):
+            if entry.emptied == "lost":
+                worst = Value(entry.bounds[entry.better == "lower"], used=Used(0, 0, pair.sizes[0]))
+                return replace(worst, notes=tuple(_counted_as_lost(entry, gone)))
+            raise NotApplicableError(_nobody(pair))
+        if not kept:
+            raise NotApplicableError(_nobody(pair))
+        part = pair.only(kept)
+        if entry.records == "by column":
+            there = [column for column in columns if min(column.sizes)]
+            made = self._run(entry, part, Beside(there), "table")
+            used = self._used(entry, pair, [column.sizes for column in there])
+        else:
+            made = self._run(entry, part, part.every, "table")
+            used = self._used(entry, pair, _shared(part))
+        made = replace(made, used=made.used or used)
+        bare = [name for name in pair.names if name not in kept and name not in gone]
+        notes = (*made.notes, *(f"column {name} left out: no record has it" for name in bare))
+        if entry.emptied == "left out":
+            notes = (*notes, *(f"column {name} left out: {_EMPTIED}" for name in gone))
+            return replace(made, notes=notes)
+        return replace(_with_lost(entry, made, kept, gone), notes=(*notes, *_counted_as_lost(entry, gone)))
 
     def _pair(self, entry: Measure) -> tuple[Pair, tuple[str, ...]]:
         """The columns that a measure takes, and which others were left out."""
@@ -168,8 +237,14 @@ class Measuring(Computed):
 
     def _lost(self, entry: Measure, pair: Pair) -> tuple[str, ...]:
         """What is said where a measure of distributions looks at all records of both tables."""
-        if entry.equal or pair.mapping == "none" or any(need in (*_OF_ROLES, _INTRUDER, _USE) for need in entry.needs):
+        if (
+            entry.equal
+            or pair.mapping == "none"
+            or any(need in (*_OF_ROLES, _INTRUDER, _USE, _RELEASED) for need in entry.needs)
+        ):
             return ()
+        if entry.needs and all(need in catalogue.measures() for need in entry.needs):
+            return ()  # its parts say it
         if entry.pairwise and entry.per == "table" and pair.available is not pair.whole:
             return ("each number over all original and all masked records that have what it takes",)
         if entry.per == "column":
@@ -198,10 +273,10 @@ class Measuring(Computed):
         said = f"empty in the release, which counts as a category that no original record has: {listing(gone, most=10)}"
         return pair.with_category_in(gone), (said,)
 
-    def _run(self, entry: Measure, pair: Pair, view: View | Column, name: str) -> Value:
+    def _run(self, entry: Measure, pair: Pair, view: View | Column | Beside, name: str) -> Value:
         # what is asked of the roles is asked of all records, complete or not
-        besides = (*_OF_ROLES, "confidential_kinds", _INTRUDER, _USE)
-        if len(view) == 0 and not all(need in besides for need in entry.needs):
+        own = (*_OF_ROLES, "confidential_kinds", _INTRUDER, _USE, _RELEASED, *catalogue.measures())
+        if len(view) == 0 and not all(need in own for need in entry.needs):
             raise NotApplicableError(_nobody(pair))
         data = [self._need(need, view) for need in entry.needs]
         target = self._target if entry.aims else None
@@ -219,11 +294,16 @@ class Measuring(Computed):
         )
         return made if isinstance(made, Value) else Value(float(made))
 
-    def _need(self, need: str, view: View | Column) -> Any:
+    def _need(self, need: str, view: View | Column | Beside) -> Any:
         if need == _INTRUDER:
             if self._intruder is None:
                 raise NotApplicableError("it needs both tables whole, with all their columns")
             return self._intruder()
+        if need == _RELEASED:
+            released = getattr(self.pair, "released", None)
+            if released is None:
+                raise NotApplicableError("it needs both tables whole, with the labels of their cells")
+            return released()
         if need == _USE:
             if self._use is None:
                 raise NotApplicableError("state what the release is to be used for with --use uses.toml")
@@ -243,7 +323,7 @@ class Measuring(Computed):
     def _per_attribute(self, entry: Measure, pair: Pair, columns: Sequence[Column]) -> Value:
         """Every attribute on its own records; the headline is their mean, maximum or minimum."""
         names = pair.names
-        there = [column for column in columns if len(column)]
+        there = [column for column in columns if min(column.sizes)]
         gone = emptied(pair) if len(there) < len(columns) else ()
 
         def attempt(j: int) -> Value | str:
@@ -263,13 +343,40 @@ class Measuring(Computed):
         if paired and any(length != len(pair) for length in lengths.values()):
             left_out = {name: len(pair) - length for name, length in lengths.items()}
             return over_attributes(entry, found, records=lengths, left_out=left_out)
-        used = {name: column.records for name, column in zip(names, columns, strict=True)} if entry.pairwise else {}
+        used = {name: list(column.sizes) for name, column in zip(names, columns, strict=True)} if entry.pairwise else {}
         return over_attributes(entry, found, **({"records": used} if used else {}))
+
+
+def _shared(pair: Pair) -> list[tuple[int, int]]:
+    """How many records of both tables have both of two columns, for every two; of a single column, how many have it."""
+    every = pair.every
+    x, y = every.shared_x, every.shared_y
+    places = np.triu_indices(len(x), k=1) if len(x) > 1 else np.diag_indices(1)
+    return list(zip(x[places].tolist(), y[places].tolist(), strict=True))
+
+
+def _with_lost(entry: Measure, made: Value, kept: Sequence[str], gone: Sequence[str]) -> Value:
+    """A mean over columns, or over pairs of them, with the columns that are empty in the release at its worst."""
+    if not gone:
+        return made
+    sizes = len(kept), len(kept) + len(gone)
+    there, every = sizes if entry.records == "by column" else (math.comb(size, 2) for size in sizes)
+    worst = entry.bounds[entry.better == "lower"]
+    value = (made.value * there + worst * (every - there)) / every
+    details = dict(made.details)
+    if "per_attribute" in details:
+        details["per_attribute"] = {**details["per_attribute"], **dict.fromkeys(gone, worst)}
+    return replace(made, value=value, details=details)
+
+
+def _counted_as_lost(entry: Measure, gone: Sequence[str]) -> list[str]:
+    worst = entry.bounds[entry.better == "lower"]
+    return [f"column {name} is empty in the release: it counts as lost ({worst:g})" for name in gone]
 
 
 def emptied(pair: Pair) -> tuple[str, ...]:
     """The columns that have values in the original and none in the release."""
-    bare = [j for j, column in enumerate(pair.whole_columns) if len(column) == 0]
+    bare = [j for j, column in enumerate(pair.whole_columns) if not min(column.sizes)]
     if not _held(pair):
         return tuple(pair.names[j] for j in bare)  # every column of an original in parts has values
     x = pair.x if pair.everything is None else pair.everything[0]
@@ -285,8 +392,8 @@ def _without_release(entry: Measure, name: str) -> Value | str:
     """What a measure makes of a column that is empty in the release: a distribution is lost, pairs are not there."""
     worst = entry.bounds[entry.better == "lower"]
     if entry.equal or math.isinf(worst):
-        return "it is empty in the release"
-    return Value(worst, notes=(f"column {name} is empty in the release: it counts as lost ({worst:g})",))
+        return _EMPTIED
+    return Value(worst, notes=tuple(_counted_as_lost(entry, [name])))
 
 
 def _nobody(pair: Pair) -> str:
@@ -325,7 +432,7 @@ def checked(entry: Measure, value: Value) -> Value:
         raise ArithmeticError(f"it came to {value.value}, outside its bounds {low} to {high}")
     if not _finite(value.details):
         raise ArithmeticError("some of its details are not numbers")
-    return Value(min(max(value.value, low), high), value.details, value.notes)
+    return replace(value, value=min(max(value.value, low), high))
 
 
 def _finite(details: Any) -> bool:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any
+from functools import cache, partial
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankveil.categories import Categories
 from rankveil.errors import PairError, ParameterError, listing, refuse_unknown, row_listing
+from rankveil.levels import at_released_level, generalities, released_labels
 from rankveil.matching import (
     common_columns,
     domains,
@@ -23,13 +24,15 @@ from rankveil.matching import (
     shared_categories,
     stacked,
 )
-from rankveil.pairs import Mapping_, Pair, none_complete, take_rows, unpaired
+from rankveil.pairs import Mapping_, Pair, none_complete, said_of_gaps, take_rows, unpaired
 from rankveil.schema import Schema
 from rankveil.seeds import Seed
 from rankveil.table import Table
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
+
+Level = Literal["original", "released"]
 
 _MATCHING = ("columns", "key", "mapping", "secret", "by", "seed")
 """What people say of how tables belong together."""
@@ -46,10 +49,12 @@ def pair(
     by: str | None = None,
     seed: Seed | int = 0,
     beside: Pair | None = None,
+    level: Level = "original",
 ) -> Pair:
     """Match records by row, by `key`, by the secret's `order`, or (mapping=False) not at all.
 
-    `by` names a column of subdomains; `beside` is a pair of the same original with another masked table.
+    `by` names a column of subdomains; `beside` is a pair of the same original with another masked table. With
+    level="released" columns that were recoded are compared at the level at which they were released.
     """
     mapping = checked_mapping(mapping)
     seed = Seed.of(seed)
@@ -76,8 +81,12 @@ def pair(
     }
     notes += said_of_rankings(names, shared)
     rows_x, rows_y = np.arange(len(original)), np.arange(len(masked))
+    at_level = partial(_at_level, original, masked, names, shared) if level == "released" else None
     if not mapping:
         x = matrix(original, names, what="original")
+        if at_level is not None:
+            x, more = at_level((x, y), None, notes)
+            what |= more
         made = unpaired(names, x, y, rows_x, rows_y, seed=seed, notes=notes, by=grouped, known=what["known"])
         if what["known"][0].survey is not None and what["known"][1].survey is None:
             notes.append("the masked table has no weights: its records count once each")
@@ -102,6 +111,11 @@ def pair(
         beside = None
     kept = None if beside is None else beside.everything
     all_x = matrix(original, names, what="original") if kept is None else kept[0]
+    if at_level is not None:
+        at_own = all_x
+        all_x, more = at_level((all_x, y), (rows_x, rows_y), notes)
+        what |= more
+        beside = None if more["bands"] or all_x is not at_own else beside
     x = beside.x if beside is not None else take_rows(all_x, rows_x)
     first, second = what["known"]
     if first.survey is not None and second.survey is None:  # a masked record has its original's weight
@@ -114,8 +128,27 @@ def pair(
     if not any(len(column) for column in made.columns):
         raise none_complete()
     if incomplete:
-        notes.append(f"{incomplete} of {len(made)} records have missing values, left out where those are needed")
+        notes.append(said_of_gaps(incomplete, len(made)))
     return made
+
+
+def _at_level(
+    original: Table,
+    masked: Table,
+    names: tuple[str, ...],
+    shared: Sequence[Categories | None],
+    tables: tuple[Array, Array],
+    links: tuple[Rows, Rows] | None,
+    notes: list[str],
+) -> tuple[Array, dict[str, Any]]:
+    """The original's values at the level at which they were released, and what else a pair knows of that."""
+    labels = {name: released_labels(masked, name) for name in names}
+    made, bands, coarse = at_released_level(original, names, shared, labels, tables, links)
+    if coarse:
+        notes.append(f"compared at the level at which they were released, in groups: {listing(coarse, most=10)}")
+    if bands:
+        notes.append(f"ranks are those of the bands in which they were released: {listing(bands, most=10)}")
+    return made, {"bands": bands, "released": cache(partial(generalities, original, masked, names, links))}
 
 
 def said_of_rankings(names: Sequence[str], shared: Sequence[Categories | None]) -> list[str]:
@@ -166,6 +199,7 @@ def pair_tables(
     by: str | None = None,
     seed: Seed | int = 0,
     beside: Pair | None = None,
+    level: Level = "original",
     **declared: Any,
 ) -> Pair:
     """`pair` for frames as people have them; `secret` gives the order of a release, `declared` goes to `Table.of`."""
@@ -182,6 +216,7 @@ def pair_tables(
         by=by,
         seed=seed,
         beside=beside,
+        level=level,
     )
 
 
@@ -190,7 +225,7 @@ def released_table(masked: object, *, schema: Schema | None = None, decimal: str
     if isinstance(masked, Table) or schema is None:
         return Table.of(masked, schema=schema, decimal=decimal)
     there = Table.of(masked, decimal=decimal)
-    return Table.of(masked, schema=schema.only(there.names), decimal=decimal)
+    return Table.of(masked, schema=Schema.of(schema).only(there.names), decimal=decimal)
 
 
 def checked_mapping(mapping: object) -> bool:

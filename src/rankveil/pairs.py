@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rankveil.categories import Categories
 from rankveil.dates import has_zero, in_days
 from rankveil.errors import PairError, listing
+from rankveil.levels import Generality
 from rankveil.linkage import Linker
 from rankveil.matching import Domains, Known
 from rankveil.seeds import Seed
@@ -35,6 +36,17 @@ def none_complete(empty: Sequence[str] = (), *, what: str = "") -> PairError:
         return PairError(f"{said}; choose others with --columns")
     has, it = ("has", "it") if len(empty) == 1 else ("have", "them")
     return PairError(f"{said}, as {listing(empty)} {has} no value; leave {it} out with --columns")
+
+
+def said_of_gaps(incomplete: int, of: int, what: str = "") -> str:
+    """How many records have missing values.
+
+    >>> said_of_gaps(3, 10, "masked")
+    '3 of 10 masked records have missing values, left out where those are needed'
+    """
+    return f"{incomplete} of {of} {what} records have missing values, left out where those are needed".replace(
+        "  ", " "
+    )
 
 
 @dataclass(eq=False, repr=False)
@@ -64,6 +76,12 @@ class Pair:
     """The type of each column of dates or times; None for others."""
     everything: tuple[Array, Array] | None = None
     """All records of both tables in their own order, with and without a partner, complete or not."""
+    all_rows: tuple[Rows, Rows] | None = None
+    """The rows of `everything` in both tables; those from the first on where nothing is said."""
+    bands: Mapping[str, Callable[[Array], Array]] = field(default_factory=dict)
+    """For columns of numbers that were released in bands: the place of the band in which a number lies."""
+    released: Callable[[], Sequence[Generality]] | None = None
+    """How general the released cells are."""
 
     def __post_init__(self) -> None:
         self.kinds = self.kinds or ("numeric",) * len(self.names)
@@ -75,6 +93,11 @@ class Pair:
     def __len__(self) -> int:
         return len(self.x)
 
+    @property
+    def records(self) -> int:
+        """How many records are compared: those that correspond, or all of the smaller table where none do."""
+        return len(self) if self.mapping != "none" else min(self.sizes)
+
     def of_kinds(self, kinds: Sequence[str]) -> Pair | None:
         """The pair on the columns of some kinds, and on the records that are complete in those; None if none is."""
         return self._only(name for name, kind in zip(self.names, self.kinds, strict=True) if kind in kinds)
@@ -82,6 +105,12 @@ class Pair:
     def with_zeros(self) -> Pair | None:
         """The pair on the columns whose 0 means nothing, so on no dates or times of day; None if there is none."""
         return self._only(name for name, kind in zip(self.names, self.temporal, strict=True) if has_zero(kind))
+
+    def only(self, names: Sequence[str]) -> Pair:
+        """The pair on some columns."""
+        made = self._only(names)
+        assert made is not None
+        return made
 
     def _only(self, some: Iterable[str]) -> Pair | None:
         names = tuple(some)
@@ -104,6 +133,7 @@ class Pair:
                 unsampled=sampled and (self._days(sampled[0]), self._days(sampled[1]), sampled[2], sampled[3]),
                 everything=every and (self._days(every[0]), self._days(every[1])),
                 beside=None if self.beside is None else self.beside.in_days(),
+                bands={name: self.bands[name] for name in self.bands if self.temporal[self.names.index(name)] is None},
             )
         return self._in_days
 
@@ -130,9 +160,8 @@ class Pair:
         categories, temporal = (tuple(each[j] for j in places) for each in (self.categories, self.temporal))
         if self.mapping == "none" and self.everything is not None:
             x, y = (np.asfortranarray(each[:, places]) for each in self.everything)
-            rows_x, rows_y = np.arange(len(x)), np.arange(len(y))
-            made = unpaired(names, x, y, rows_x, rows_y, seed=self.seed, notes=[], by=self.by, known=self.known)
-            return replace(made, kinds=kinds, categories=categories, temporal=temporal)
+            made = unpaired(names, x, y, *self._all[2:], seed=self.seed, notes=[], by=self.by, known=self.known)
+            return replace(made, kinds=kinds, categories=categories, temporal=temporal, bands=self.bands)
         return replace(
             self,
             names=names,
@@ -162,8 +191,11 @@ class Pair:
     def linkable(self) -> View:
         """The records that are complete in all columns, of which there must be some."""
         if not self.complete.any():
-            missing = np.isnan(self.x) | np.isnan(self.y)
-            raise none_complete([self.names[j] for j in np.flatnonzero(missing.all(axis=0))])
+            if self.mapping == "none":
+                bare = np.any([np.isnan(each).all(axis=0) for each in self._all[:2]], axis=0)
+            else:
+                bare = (np.isnan(self.x) | np.isnan(self.y)).all(axis=0)
+            raise none_complete([self.names[j] for j in np.flatnonzero(bare)])
         return self.table
 
     @cached_property
@@ -194,21 +226,35 @@ class Pair:
         return self._of_all(slice(None), *there)
 
     @cached_property
+    def gaps(self) -> bool:
+        """Whether some record of either table has a missing cell."""
+        return any(bool(np.isnan(each).any()) for each in self._all[:2])
+
+    @cached_property
+    def every(self) -> View:
+        """All records of both tables with their missing cells: what measures of pairs of columns choose from."""
+        x, y, original, masked = self._all
+        return self._make(x, y, original, masked, names=self.names, paired=False)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """How many records the original and the masked table have."""
+        return len(self._all[0]), len(self._all[1])
+
+    @property
     def available(self) -> View:
         """All records of both tables, NaN where a value is missing; `whole` where nothing is."""
-        if self.mapping == "none" and self.everything is None:
-            return self.whole
-        x, y, original, masked = self._all
-        if not (np.isnan(x).any() or np.isnan(y).any()):
-            return self.whole
-        return self._make(x, y, original, masked, names=self.names, paired=False)
+        return self.every if self.gaps else self.whole
 
     @cached_property
     def whole_columns(self) -> tuple[Column, ...]:
         """For each column all records that have it on their own side."""
-        if self.mapping == "none":
+        if self.mapping == "none" and not self.gaps:
             return tuple(Column(self.whole, j) for j in range(len(self.names)))
         x, y, _, _ = self._all
+        if self.mapping == "none":
+            own = [(~np.isnan(x[:, j]), ~np.isnan(y[:, j])) for j in range(len(self.names))]
+            return tuple(Column(self._of_all(slice(j, j + 1), *there), 0) for j, there in enumerate(own))
         made = []
         for j, paired in enumerate(self.columns):
             there = ~np.isnan(x[:, j]), ~np.isnan(y[:, j])
@@ -220,9 +266,9 @@ class Pair:
     @property
     def _all(self) -> tuple[Array, Array, Rows, Rows]:
         if self.everything is None:
-            return self.x, self.y, self.original, self.masked
+            return self.unsampled or (self.x, self.y, self.original, self.masked)
         x, y = self.everything
-        return x, y, np.arange(len(x)), np.arange(len(y))
+        return x, y, *(self.all_rows or (np.arange(len(x)), np.arange(len(y))))
 
     def _alike(self, x: NDArray[np.bool_], y: NDArray[np.bool_]) -> bool:
         """Whether nobody is lost: all records have partners, and the same cells are there on both sides."""
@@ -275,13 +321,15 @@ class Pair:
                 by=None,
                 beside=None,
                 everything=None,
+                released=None,
             )
         assert by.masked is not None
-        x, y, original, masked = self.unsampled or (self.x, self.y, self.original, self.masked)
+        x, y, original, masked = self._all
         ours, theirs = by.original[original] == code, by.masked[masked] == code
         parts = x[ours], y[theirs], original[ours], masked[theirs]
         made = unpaired(self.names, *parts, seed=self.seed, notes=[], known=self.known)
-        return replace(made, kinds=self.kinds, categories=self.categories, temporal=self.temporal, everything=None)
+        what: dict[str, Any] = {"kinds": self.kinds, "categories": self.categories, "temporal": self.temporal}
+        return replace(made, bands=self.bands, **what)
 
     def _view(self, columns: slice, rows: NDArray[np.bool_]) -> View:
         x, y = self.x[:, columns], self.y[:, columns]
@@ -299,8 +347,9 @@ class Pair:
         names: tuple[str, ...],
         paired: bool | None = None,
     ) -> View:
+        bands = {j: self.bands[name] for j, name in enumerate(names) if name in self.bands}
         return View(
-            Side(x, weight=self._weight(0, original)),
+            Side(x, weight=self._weight(0, original), bands=bands),
             Side(y, weight=self._weight(1, masked)),
             names=names,
             original=original,
@@ -338,16 +387,19 @@ def unpaired(
     by: Domains | None = None,
     known: tuple[Known, Known] = (Known(), Known()),
 ) -> Pair:
-    """Complete records of both sides; where as many are needed, the larger side sampled down, and said so."""
+    """Complete records of both sides; where as many are needed, the larger side sampled down, and said so.
+
+    Without a complete record there is still what measures take column by column, unless a column has no value at all.
+    """
+    if not any((~np.isnan(x[:, j])).any() and (~np.isnan(y[:, j])).any() for j in range(x.shape[1])):
+        raise none_complete()
     sides = []
-    told: dict[str, Any] = {"by": by, "known": known, "everything": (x, y)}
+    told: dict[str, Any] = {"by": by, "known": known, "everything": (x, y), "all_rows": (original, masked)}
     for what, values in (("original", x), ("masked", y)):
         missing = np.isnan(values)
         rows = np.flatnonzero(~missing.any(axis=1))
         if rows.size < values.shape[0]:
-            notes.append(f"{values.shape[0] - rows.size} {what} records have missing values and are left out")
-        if rows.size == 0:
-            raise none_complete([names[j] for j in np.flatnonzero(missing.all(axis=0))], what=what)
+            notes.append(said_of_gaps(values.shape[0] - rows.size, values.shape[0], what))
         sides.append(rows)
     whole = (take_rows(x, sides[0]), take_rows(y, sides[1]), original[sides[0]], masked[sides[1]])
     n = min(rows.size for rows in sides)

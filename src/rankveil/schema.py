@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 from rankveil.errors import ParameterError, TableError, listing, suggestion
@@ -31,6 +31,33 @@ class Schema:
     def __post_init__(self) -> None:
         read = {name: Hierarchy.of(given, name=name) for name, given in (self.hierarchies or {}).items()}
         object.__setattr__(self, "hierarchies", read)
+
+    @classmethod
+    def of(cls, given: Schema | Mapping[str, Any] | None) -> Schema:
+        """What was declared: a schema, or a mapping with its keys (kinds, levels, roles, missing, hierarchies).
+
+        >>> Schema.of({"roles": {"AGE": "quasi-identifier"}, "missing": ["-9"]}).missing
+        ('-9',)
+        """
+        if given is None or isinstance(given, cls):
+            return given or cls()
+        known = [each.name for each in fields(cls)]
+        if not isinstance(given, Mapping):
+            raise ParameterError(
+                f"schema must be a Schema or a mapping with {listing(known)}, not {type(given).__name__}: "
+                'schema={"roles": {"AGE": "quasi-identifier"}}'
+            )
+        unknown = [str(key) for key in given if key not in known]
+        if unknown:
+            raise ParameterError(
+                f"schema: {listing(unknown)} {'is' if len(unknown) == 1 else 'are'} not among its keys, which are "
+                f'{listing(known)}; columns are named within these, as in {{"roles": {{"AGE": "quasi-identifier"}}}}'
+            )
+        for key in given:
+            if key != "missing" and given[key] is not None and not isinstance(given[key], Mapping):
+                raise ParameterError(f"schema: {key} must map names of columns, as in {{{key!r}: {{'AGE': ...}}}}")
+        missing = given.get("missing") or ()
+        return cls(**{**given, "missing": tuple(str(code) for code in listed(missing))})
 
     def check(self, names: Sequence[str]) -> None:
         """Every name is a column and every word a known one."""

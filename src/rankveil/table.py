@@ -58,7 +58,7 @@ class Table:
 
     def __init__(self, data: Any, *, schema: Schema | None = None, decimal: str = ".") -> None:
         self.frame = _eager(data)
-        self.schema = schema or Schema()
+        self.schema = Schema.of(schema)
         self.decimal = decimal
         self.names: tuple[str, ...] = tuple(self.frame.columns)
         self.schema.check(self.names)
@@ -287,8 +287,10 @@ class Table:
         if (self.schema.roles or {}).get(name) in UNMASKED_ROLES:
             return False
         cells = self.cells(name)
+        if cells.missing.all():
+            return False
         named = (self.schema.roles or {}).get(name) in NAMING_ROLES or name in self._hierarchies
-        return cells.kind != "nominal" or (named and not cells.doubtful and not cells.missing.all())
+        return cells.kind != "nominal" or (named and not cells.doubtful)
 
     def replaced(
         self,

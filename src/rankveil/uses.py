@@ -132,8 +132,11 @@ class Uses:
         if isinstance(given, str | os.PathLike):
             try:
                 text = Path(given).read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                raise FileError(f"file of uses {os.fspath(given)} cannot be read: {error}") from None
+            except UnicodeDecodeError:
+                raise FileError(f"{os.fspath(given)}: the file of uses cannot be read: it is not UTF-8 text") from None
+            except OSError as error:
+                reason = (error.strerror or "the system refused").lower()
+                raise FileError(f"{os.fspath(given)}: the file of uses cannot be read: {reason}") from None
             return cls.from_toml(text)
         raise ParameterError(f"uses are a path, a mapping or rv.Uses, not {type(given).__name__}")
 

@@ -6,7 +6,7 @@ A measure names what it works on by its positional arguments. A name that ends i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -18,11 +18,13 @@ from rankveil.canonical import crossed
 from rankveil.errors import NotApplicableError
 from rankveil.execute import in_threads
 from rankveil.linkage import Linker
+from rankveil.moments import effective_size
 from rankveil.multivariate import Standardised, by_column, correlation, standardised, weighted
 from rankveil.seeds import Seed
 from rankveil.summaries.changes import Changes
 from rankveil.summaries.correlations import RankBasis, RankCanonical, rank_products, spearman
 from rankveil.summaries.movements import Counts, Distances, Movements, Powers, caught, percents
+from rankveil.summaries.pairwise import PairMoments, PairSums, Pairwise, Sample, Together
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -32,12 +34,18 @@ T = TypeVar("T")
 class Side:
     """One of the two tables: complete records, one column for each attribute.
 
+    Where cells are missing (NaN), only the values, the weights and the moments of pairs of columns mean something.
+
     Where records have weights, moments are those of the population that they stand for; ranks are those of the records.
     """
 
-    def __init__(self, values: Array, *, weight: Array | None = None) -> None:
+    def __init__(
+        self, values: Array, *, weight: Array | None = None, bands: Mapping[int, Callable[[Array], Array]] | None = None
+    ) -> None:
         self.values = values
         self._weight = weight
+        self._bands = bands or {}
+        """For columns that were released in bands: the place of the band in which a number lies."""
 
     def __len__(self) -> int:
         return int(self.values.shape[0])
@@ -51,7 +59,21 @@ class Side:
 
     @cached_property
     def _ordered(self) -> tuple[Rows, Array]:
-        return ranks.orders_and_ranks(self.values)
+        order, rank = ranks.orders_and_ranks(self.values)
+        for j in self._bands:  # bands stand in the order of their numbers
+            rank[:, j] = ranks.average_ranks(self.level[:, j])
+        return order, rank
+
+    @cached_property
+    def level(self) -> Array:
+        """The values at the level at which the columns were released: bands at their places."""
+        if not self._bands:
+            return self.values
+        made = np.array(self.values, order="F")
+        for j, place in self._bands.items():
+            there = ~np.isnan(made[:, j])
+            made[there, j] = place(made[there, j])
+        return made
 
     @property
     def order(self) -> Rows:
@@ -116,6 +138,46 @@ class Side:
         if self.weight is None:
             return crossed(third, self.standard) / len(self)
         return crossed(weighted(third, self.weight), weighted(self.standard, self.weight))
+
+    @cached_property
+    def fourth(self) -> Array:
+        """The mean of z^4 in each column."""
+        second = np.square(self.standard)
+        if self.weight is not None:
+            second = weighted(second, self.weight)
+        power = np.array([float(crossed(second[:, [j]], second[:, [j]])[0, 0]) for j in range(second.shape[1])])
+        return power / len(self) if self.weight is None else power
+
+    @cached_property
+    def sample(self) -> tuple[Sample, ...]:
+        """For each column how many records there are, and as how many they count."""
+        known = Sample(len(self), effective_size(self.values, self.weight), self.weight is not None)
+        return tuple(known for _ in range(self.values.shape[1]))
+
+    @cached_property
+    def shared(self) -> Counts:
+        """How many records have both of two columns."""
+        there = (~np.isnan(self.values)).astype(np.float64)
+        return np.rint(crossed(there, there)).astype(np.int64)
+
+    @cached_property
+    def pairs(self) -> PairMoments:
+        """Moments of every two columns, over the records that have both."""
+        there = ~np.isnan(self.values)
+        if there.all():
+            return Together(self, self.sample[0])
+        weight = self.weight
+        own = [
+            Side(self.values[rows, j : j + 1], weight=None if weight is None else weight[rows])
+            for j, rows in enumerate(there.T)
+        ]
+        centre, spread = np.zeros(len(own)), np.zeros(len(own))
+        z = np.full(self.values.shape, np.nan, order="F")
+        for j, side in enumerate(own):
+            if len(side):
+                centre[j], spread[j], z[there[:, j], j] = side.mean[0], side.spread[0], side.standard[:, 0]
+        share = None if weight is None else weight / np.max(weight)
+        return Pairwise(PairSums.of(z, share), centre, spread, weight is not None)
 
     @cached_property
     def rank_basis(self) -> RankBasis:
@@ -284,15 +346,51 @@ class Column:
         return len(self._view)
 
     @property
-    def records(self) -> list[int]:
-        """How many original and how many masked records have the column."""
-        return [len(self._view.sides[side]) for side in "xy"]
+    def sizes(self) -> tuple[int, int]:
+        """How many records of the original and of the masked table have it."""
+        return len(self._view.sides["x"]), len(self._view.sides["y"])
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._view, name)
-        if name in _OF_RECORDS:
+        if name in _OF_RECORDS or found is None:
             return found
         return found[self._j] if isinstance(found, tuple) else found[..., self._j]
+
+
+class Ragged:
+    """Sorted columns of different lengths side by side, each taken by itself: table[:, j]."""
+
+    def __init__(self, columns: Sequence[Any]) -> None:
+        self.columns = columns
+        self.shape = (max(len(each) for each in columns), len(columns))
+        self.size = sum(len(each) for each in columns)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, which: tuple[Any, int]) -> Any:
+        rows, column = which
+        if rows != slice(None) and rows is not Ellipsis:
+            raise IndexError("columns of different lengths are taken one by one")
+        return self.columns[column]
+
+
+class Beside:
+    """Columns side by side, each with the records that it has: whatever is known of each column by itself."""
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self.columns = columns
+
+    def __len__(self) -> int:
+        return max(len(column) for column in self.columns)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        found = [getattr(column, name) for column in self.columns]
+        if name.startswith("sorted_"):
+            return None if found[0] is None else Ragged(found)
+        return np.array(found) if isinstance(found[0], np.ndarray | float) else tuple(found)
 
 
 _OF_RECORDS = ("original", "masked", "rows", "paired", "weight_x", "weight_y")

@@ -318,7 +318,7 @@ def test_a_terminal(example: Path) -> None:
             pass
     os.close(leader)
     assert process.returncode == 0
-    assert "spearman_risk" in said.decode()
+    assert "Re-identification rate" in said.decode()
     assert "\u2500" in said.decode()
 
 

@@ -140,7 +140,7 @@ def test_audit(example: Path, run: Any) -> None:
     why |= dict.fromkeys(("k_anonymity", "sample_uniques", "t_closeness"), "quasi-identifier")
     why |= dict.fromkeys(("l_diversity", "entropy_l_diversity", "recursive_l_diversity"), "quasi-identifier")
     why |= dict.fromkeys(("contingency", "cramers_v", "total_variation"), "ordinal or nominal")
-    why |= {"population_risk": "quasi-identifier"}
+    why |= dict.fromkeys(("population_risk", "discernibility", "average_class_size"), "quasi-identifier")
     assert set(found["not_applicable"]) == set(why)
     for name, reason in why.items():
         assert reason in found["not_applicable"][name], name

@@ -202,3 +202,16 @@ def test_tables_that_do_not_fit_in_memory_go_to_local_workers(
     aside = rv.audit(*paths, measures=["cm1"], mapping=True, target="V0")
     assert "not measured in parts, as target is not for a cluster" in aside.notes[-1]
     assert made["cm1"] == pytest.approx(aside["cm1"], rel=1e-12)
+
+
+def test_people_in_tables_in_parts_are_not_decided_about(engine: Any, tied: Any, write: Any) -> None:
+    paths = write(*tied(50), rows=50)
+    made = rv.audit(*paths, cluster=engine, measures=["permutation_level"], fail_if=["red", "amber"])
+    assert made.status == "amber"
+    assert [(item.id, item.value, item.status) for item in made.headline[:2]] == [
+        ("people_found", None, "amber"),
+        ("certain", None, "amber"),
+    ]
+    assert [(gate["value"], gate["ok"]) for gate in made.gates] == [("amber", True), ("amber", False)]
+    with pytest.raises(ParameterError, match="knows is not for a cluster"):
+        rv.audit(*paths, cluster=engine, knows=["V1"])

@@ -29,6 +29,11 @@ def target(measure: Any) -> str | None:
 OF_ROLES = ("quasi_y", "confidential_y", "survey_y")
 
 
+def of_cells(measure: Any) -> bool:
+    """Whether it is about what released cells leave open, whatever their values."""
+    return "released" in measure.needs
+
+
 def by_roles(measure: Any) -> bool:
     """Whether it is about the roles of columns, and so about all records, missing values being values there."""
     return any(need in OF_ROLES for need in measure.needs)
@@ -141,7 +146,7 @@ def mixed(measure: Any) -> bool:
 
 
 def test_measures_of_roles_know_which_way_is_better() -> None:
-    """Coarser quasi-identifiers protect: every such measure must say so, whatever it looks at."""
+    """Coarser quasi-identifiers protect, and lose: every such measure must say so, whatever it looks at."""
     rng = np.random.default_rng(5)
     fine = {"A": np.arange(60.0) // 2, "B": rng.integers(0, 9, 60).astype(float)}
     coarse = {**fine, "A": fine["A"] // 10}
@@ -149,10 +154,22 @@ def test_measures_of_roles_know_which_way_is_better() -> None:
         good, bad = audit(measure, fine, coarse)[measure.id], audit(measure, fine, fine)[measure.id]
         if measure.id == "sample_uniques":
             bad = audit(measure, fine, {**fine, "A": np.arange(60.0)})[measure.id]
+        if measure.family in ("loss", "utility"):
+            good, bad = bad, good
         assert (good > bad) if measure.better == "higher" else (good < bad), measure.id
 
 
-@pytest.mark.only(where=lambda measure: not mixed(measure) and not by_roles(measure))
+@pytest.mark.only(where=of_cells)
+def test_measures_of_cells_know_which_way_is_better(measure: Any, table: Any) -> None:
+    kept, some = audit(measure, table, table), {name: column.copy() for name, column in table.items()}
+    some["A"][:20] = np.nan
+    lost = audit(measure, table, some)
+    good, bad = (kept, lost) if measure.family in ("loss", "utility") else (lost, kept)
+    better = good[measure.id] > bad[measure.id] if measure.better == "higher" else good[measure.id] < bad[measure.id]
+    assert better
+
+
+@pytest.mark.only(where=lambda measure: not (mixed(measure) or by_roles(measure) or of_cells(measure)))
 def test_it_knows_which_way_is_better(measure: Any, table: Any) -> None:
     if "numeric" not in measure.kinds:  # a few categories, which can hang together
         table = {name: np.floor(np.argsort(np.argsort(column)) / 12) for name, column in table.items()}
@@ -252,7 +269,7 @@ def of_others(measure: Any) -> bool:
 
 @pytest.mark.only(
     where=lambda measure: (
-        not by_roles(measure) and not of_others(measure) and not {"intruder", "use"} & set(measure.needs)
+        not by_roles(measure) and not of_others(measure) and not {"intruder", "use", "released"} & set(measure.needs)
     )
 )
 def test_incomplete_records_are_left_out_and_counted(measure: Any, table: Any) -> None:
@@ -273,7 +290,10 @@ def test_incomplete_records_are_left_out_and_counted(measure: Any, table: Any) -
             for side, rows in zip((table, release), sides, strict=True)
         ]
         expected = audit(measure, *own, mapping=False)
-        assert any("over all" in note for note in made.notes)
+        if measure.records == "together":
+            assert any("over all" in note for note in made.notes)
+    used = 57 if measure.equal else 58
+    assert made.to_dict()["measures"][measure.id]["records"] == {"used": used, "most": used, "of": 60}
     assert made[measure.id] == pytest.approx(expected[measure.id], rel=1e-12)
     assert any("3 of 60 records have missing values" in note for note in made.notes)
     if measure.per == "column" and measure.equal:

@@ -63,10 +63,20 @@ def test_ranks_have_nothing_to_compare_there_and_say_so(original: pa.Table, name
     assert f"{name}: column C left out: it is empty in the release" in made.notes
 
 
-@pytest.mark.parametrize("name", ["um", "emd", "propensity", "pil", "il", "loss_means_mae", "rank_linkage"])
+@pytest.mark.parametrize("name", ["um", "emd", "propensity", "rank_linkage"])
 def test_measures_of_whole_records_do_not_apply_and_name_the_column(original: pa.Table, name: str) -> None:
     made = audited(original, "N", measures=[name])
     assert made.not_applicable[name].startswith("column N is empty in the release, and no record has the values")
+
+
+def test_losses_column_by_column_leave_it_out_or_count_it_as_lost(original: pa.Table) -> None:
+    names = ["pil_mean", "pil_covariance", "loss_means_mae", "il4"]
+    made = audited(original, "N", measures=names)
+    assert made.values["pil_mean"].details["per_attribute"] == {"M": 0.0, "N": 1.0}
+    assert (made["pil_mean"], made["pil_covariance"], made["loss_means_mae"]) == (0.5, 1.0, 0.0)
+    assert "pil_mean, pil_covariance: column N is empty in the release: it counts as lost (1)" in made.notes
+    assert "loss_*: column N left out: it is empty in the release" in made.notes
+    assert made.not_applicable["il4"].startswith("column N is empty in the release, and no record has the values")
 
 
 def test_a_column_that_is_empty_in_a_subdomain_of_both_tables_is_not_lost(original: pa.Table) -> None:

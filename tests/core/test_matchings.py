@@ -116,6 +116,19 @@ def test_on_small_complete_tables_beliefs_are_near_the_truth() -> None:
     assert np.mean(errors) < BETHE / 5
 
 
+@pytest.mark.parametrize("run", ["plain", "compiled"])
+def test_having_no_partner_may_outweigh_all_candidates_by_more_than_a_number_holds(
+    run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matchings, "_PLAIN", 100 if run == "plain" else 0)
+    graph = graph_of([(0, 0), (1, 0), (1, 1)], (2, 2))
+    made = link_posterior(
+        graph, np.array([-2000.0, 0.0, 0.0]), row_unmatched=np.array([1000.0, -5.0]), column_unmatched=np.zeros(2)
+    )
+    assert made.belief[0] == 0
+    assert made.unmatched_rows == pytest.approx([1.0, 0.0], abs=0.01)
+
+
 def test_everybody_has_a_partner_in_square_tables() -> None:
     errors = []
     for seed in range(20):

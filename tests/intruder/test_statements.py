@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 
 from rankveil import catalogue
+from rankveil.intruder.draws import statement
 from rankveil.intruder.low_bits import reached
-from rankveil.intruder.model import stated_model, statement
+from rankveil.intruder.model import stated_model
 from rankveil.intruder.shared import SharedColumns
 from rankveil.intruder.simulation import Simulator, Told
 from rankveil.likelihood import Noise, NoiseTerm, Recomputed, SignedTerm, Term

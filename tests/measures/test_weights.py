@@ -18,6 +18,7 @@ from rankveil.catalogue import EVERY_KIND, NUMBERS, Measure, Value, get_measure,
 from rankveil.errors import NotApplicableError
 from rankveil.measures._records import evenly, mean_interval
 from rankveil.seeds import Seed
+from rankveil.summaries.pairwise import Together
 from rankveil.views import Column, Side, View
 
 Array = NDArray[np.float64]
@@ -285,7 +286,8 @@ def test_probabilistic_losses_are_of_weighted_statistics(name: str, view: View) 
     # the statistics are those of repeated records, but these would feign a larger sample: n' is the same on both sides
     copies = repeated(view)
     entry = get_measure(name)
-    same = {"y": view.y, "weight_y": view.weight_y}
+    sides = copies.sides["y"]
+    same = {"sample_y": view.sample_y, "pairs_y": Together(sides, view.sample_y[0])}
     found = entry(*needed(entry, view), names=view.names)
     wanted = entry(*(same.get(need, getattr(copies, need)) for need in entry.needs), names=view.names)
     assert found.value == pytest.approx(wanted.value, abs=1e-6)

@@ -184,7 +184,7 @@ def test_what_is_compared_is_what_is_compared_in_memory(case: Any, parted: Made)
     values, why = MeasuringParts(pair, special={}).all(names)
     memory = rv.audit(x, y, measures=names, seed=3, **how)
     assert pair.names == memory.attributes
-    assert len(pair) == memory.records
+    assert pair.records == memory.records
     assert pair.mapping == memory.mapping
     assert pair.rankings == memory.to_dict()["rankings"]
     assert pair.notes == memory.notes[: len(pair.notes)]
@@ -195,6 +195,7 @@ def test_what_is_compared_is_what_is_compared_in_memory(case: Any, parted: Made)
         near = 1e-12 if name in BY_RANKS else 1e-9
         assert value.value == pytest.approx(expected.value, rel=near, abs=0), name
         assert value.notes == expected.notes
+        assert value.used == expected.used, name
         alike(value.details, expected.details, near=1e-9)
 
 

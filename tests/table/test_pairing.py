@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import rankveil as rv
+from rankveil.errors import PairError
 from rankveil.pairing import pair_tables
 from rankveil.pairs import Pair
 from rankveil.ranks import average_ranks
@@ -123,14 +124,19 @@ def test_without_a_mapping_missing_records_are_left_out_on_each_side() -> None:
     both = paired(one, other, mapping=False)
     assert len(both) == 2
     assert both.notes[:2] == [
-        "1 original records have missing values and are left out",
-        "2 masked records have missing values and are left out",
+        "1 of 4 original records have missing values, left out where those are needed",
+        "2 of 4 masked records have missing values, left out where those are needed",
     ]
     holed = pa.table({"x": [1.0, None], "y": [None, 1.0]})
-    assert "no masked record is complete" in refused(pa.table({"x": [1.0], "y": [1.0]}), holed, mapping=False)
+    apart = paired(pa.table({"x": [1.0], "y": [1.0]}), holed, mapping=False)  # column by column there is something
+    assert len(apart) == 0
+    assert [column.sizes for column in apart.whole_columns] == [(1, 1), (1, 1)]
+    with pytest.raises(PairError, match="no record is complete in all the columns; choose others with --columns"):
+        _ = apart.linkable
     empty = pa.table({"x": [1.0, 2.0], "y": pa.array([None, None], pa.float64())})
-    said = "no masked record is complete in all the columns, as y has no value; leave it out with --columns"
-    assert refused(pa.table({"x": [1.0], "y": [1.0]}), empty, mapping=False) == said
+    with pytest.raises(PairError, match="as y has no value; leave it out with --columns"):
+        _ = paired(pa.table({"x": [1.0], "y": [1.0]}), empty, mapping=False).linkable
+    assert "no record is complete" in refused(pa.table({"y": [1.0]}), empty.select(["y"]), mapping=False)
 
 
 def test_contradictions_are_refused() -> None:

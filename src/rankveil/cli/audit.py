@@ -58,8 +58,20 @@ def audit(
     public: Public = False,
     fail_if: Annotated[
         list[str] | None,
-        typer.Option("--fail-if", metavar="'ID<NUMBER'", help="Exit code 1 when this comes true. Repeatable."),
+        typer.Option(
+            "--fail-if",
+            metavar="'ID<NUMBER'",
+            help="Exit code 1 when this comes true: of a measure or a headline number, or red or amber. Repeatable.",
+        ),
     ] = None,
+    knows: Annotated[
+        list[str] | None,
+        typer.Option("--knows", metavar="A,B", help="Also count whom somebody finds who knows these columns only."),
+    ] = None,
+    people: Annotated[
+        float, typer.Option("--people", metavar="SHARE", help="And only this share of the people. [1]")
+    ] = 1.0,
+    everything: Annotated[bool, typer.Option("--all", help="Print all measures, not only what decides.")] = False,
     subjects: Subjects = None,
     reading: Reading,
     matching: Matching,
@@ -71,7 +83,7 @@ def audit(
     Exit code 1 when a gate (--fail-if) fails.
     """
     import rankveil as rv
-    from rankveil.cli.tables import check_outputs, manifest_beside, note_other_table, open_pair, open_versions
+    from rankveil.cli.tables import check_outputs, open_pair, open_versions
 
     if public and report is None:
         raise ParameterError("--public is about the page of --report: give both")
@@ -94,7 +106,9 @@ def audit(
         "fail_if": words.items(fail_if, option="--fail-if"),
         "settings": _settings(given),
     }
+    known = None if knows is None else words.chosen(knows, option="--knows")
     for_use: dict[str, Any] = {"by": by, "target": target, "pair": pair, "use": use}
+    for_use |= {"knows": known, "people": None if people == 1 else people}
     with watching("measuring", quiet=as_json) as progress, kept_when_stopped():
         place = place_of(original, masked, reading, matching, clustering, for_use)
         if place.cluster is not None:
@@ -110,12 +124,14 @@ def audit(
             )
             what = "measure" if asked["measures"] else "measure all"
             check_job(what, *both.tables, columns=reading.chosen, remedy=f"fewer --measures, or {SMALLER}")
-            if not several and (asked["measures"] is None or "people_found" in asked["measures"]):
-                for_use["manifest"] = manifest_beside(masked[0], both.masked, both.notes)
-            for path, table in zip(masked, both.tables[1:], strict=True) if "manifest" not in for_use else ():
-                note_other_table(path, table, both.notes)
+            told = [
+                _manifest(path, table, both.notes, found=_finds_people(asked["measures"], known, people))
+                for path, table in zip(masked, both.tables[1:], strict=True)
+            ]
+            for_use |= {"manifest": told if several else told[0], "people": people}
             made = rv.audit(both.original, both.masked, progress=progress, **asked, **for_use, **both.matching)
             made.notes[:0] = [*place.notes, *both.notes]
+        made.of_files(*map(addresses.hidden_word, (original, masked[0])), reading=reading.told)
         if report is not None:
             made.report(report, command=addresses.command(context.obj), public=public)
     content = made.to_dict()
@@ -123,7 +139,7 @@ def audit(
     if as_json:
         output.emit(content)
     else:
-        _show(content, report, public=public)
+        _show(content, report, public=public, everything=everything, chosen=asked["measures"] is not None)
     return 0 if made.ok else 1
 
 
@@ -138,14 +154,33 @@ def _settings(given: list[str] | None) -> dict[str, dict[str, str]]:
     return found
 
 
-def _show(content: dict[str, Any], report: str | None, *, public: bool) -> None:
+def _finds_people(measures: Any, knows: Any, people: float) -> bool:
+    """Whether it is measured who is found, so that it matters what the manifest says."""
+    return measures is None or "people_found" in measures or knows is not None or people != 1
+
+
+def _manifest(path: str, table: Any, notes: list[str], *, found: bool) -> Any:
+    """The manifest beside a release; that there is none is said where somebody looks for people."""
+    from rankveil.cli.tables import manifest_beside
+
+    said: list[str] = []
+    made = manifest_beside(path, table, said)
+    notes += said if found or made is not None else [note for note in said if "no manifest lies" not in note]
+    return made
+
+
+def _show(content: dict[str, Any], report: str | None, *, public: bool, everything: bool, chosen: bool) -> None:
+    from rankveil.cli.decision import show_decision
     from rankveil.report.audits import audit_grids, audit_words, not_applicable
 
-    output.say(audit_words(content))
-    for caption, headings, rows in audit_grids(content):
+    show_decision(content)
+    if everything or chosen:
         output.gap()
-        output.line(caption)
-        output.grid(headings, rows)
+        output.say(audit_words(content, found=False))
+        for caption, headings, rows in audit_grids(content):
+            output.gap()
+            output.line(caption)
+            output.grid(headings, rows)
     if content["gates"]:
         output.gap()
         rows = [(gate["rule"], gate["value"], "held" if gate["ok"] else "FAILED") for gate in content["gates"]]
@@ -153,4 +188,12 @@ def _show(content: dict[str, Any], report: str | None, *, public: bool) -> None:
     if report is not None:
         output.gap()
         output.line(report_told(report, public=public))
-    output.notes([*not_applicable(content), *content["notes"]])
+    notes = [*not_applicable(content), *content["notes"]]
+    if everything or chosen:
+        output.notes(notes)
+        return
+    warnings = [note for note in notes if note.startswith("warning:")]
+    output.notes(warnings)
+    more = output.count(len(notes) - len(warnings), "note")
+    output.gap()
+    output.say(f"{output.count(len(content['measures']), 'measure')} and {more}: --all prints them.")

@@ -187,7 +187,10 @@ def _comparison(trials: list[_Trial]) -> tuple[tuple[str, ...], list[tuple[Any, 
 
 
 def _page(made: _Demo) -> str:
+    from dataclasses import replace
+
     from rankveil.report import attacks, audits, comparisons
+    from rankveil.report.decision import attack_opening
     from rankveil.report.page import Grid, Section, render
 
     released, subject, record = made.released, made.subject, made.record
@@ -217,7 +220,14 @@ def _page(made: _Demo) -> str:
         f"1000 made-up people, all their columns masked in groups of {_GROUP}.\n\n"
         f"{audits.audit_words(released.audit.to_dict())}\n\n{attacks.attack_words(attacked)}"
     )
-    return render(title="rankveil demo", lead=lead, sections=sections, internal=True, command="rankveil demo")
+    return render(
+        title="rankveil demo",
+        lead=lead,
+        sections=sections,
+        internal=True,
+        command="rankveil demo",
+        opening=replace(attack_opening(attacked), rest="How it was made, measured and attacked"),
+    )
 
 
 def _subject_words(subject: Verification) -> str:

@@ -78,6 +78,18 @@ class Reading:
         """The columns of --columns."""
         return words.chosen(self.columns, option="--columns")
 
+    @property
+    def told(self) -> list[str]:
+        """What was declared of the file and its columns, as options of another command; not which columns to use."""
+        made: list[str] = []
+        for option in ("kind", "role", "hierarchy", "missing"):
+            for given in getattr(self, option) or ():
+                made += [f"--{option}", given]
+        for option in ("roles", "separator", "decimal", "encoding"):
+            if getattr(self, option) is not None:
+                made += [f"--{option}", getattr(self, option)]
+        return made
+
 
 @dataclass(frozen=True)
 class Matching:

@@ -109,7 +109,7 @@ def open_pair(
             raise PairError(
                 f"{secret_name(masked)}: the secret beside the release was made for another original, or for this one "
                 "read in another way (--missing, --columns), so it was not used; give it with --secret if it is the "
-                "right one, or a key column with --key"
+                "right one, or a key column with --key, or say --no-mapping"
             )
         how["secret"] = found
     return Pairing(first.table, second.table, {**how, "mapping": mapping}, notes)

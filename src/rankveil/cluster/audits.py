@@ -125,7 +125,7 @@ def measure_tables(
         parts = f"measured in {count} part{'s' if count > 1 else ''} on the cluster {engine.address.text}"
         resumed = ("what an earlier run had done was taken up",) if work.resumed else ()
     return Found(
-        len(parted),
+        parted.records,
         parted.names,
         values,
         not_applicable,

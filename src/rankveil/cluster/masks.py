@@ -166,7 +166,7 @@ def masked_table(
     the end of the block, unless work was lost or stopped. A seed that is drawn here is kept with it, for its owner
     alone to read, so that the work can be taken up.
     """
-    schema = schema or Schema()
+    schema = Schema.of(schema)
     if files.same_file(out, source.path):
         raise FileError(f"{os.fspath(out)}: the release would overwrite the original; give another name")
     check_target(os.fspath(out))  # before the work of a stopped job is taken up, which a refusal would give up

@@ -127,7 +127,7 @@ def given_tables(
     if sum((key is not None, order is not None, not mapping)) > 1:
         raise PairError("give one of key, secret and no mapping: they contradict each other")
     first, second = (survey(places.absolute(path)) for path in (original, masked))
-    schema = schema or Schema()
+    schema = Schema.of(schema)
     schema.check(first.names)
     made = Given(first, second, None if columns is None else listed(columns), schema, key, mapping, order)
     made.check()

@@ -18,6 +18,7 @@ from rankveil.errors import NotApplicableError, RankveilError, TableError
 from rankveil.execute import one_core_algebra
 from rankveil.intruder.finding import Finding, find_people
 from rankveil.intruder.simulation import Told
+from rankveil.levels import at_released_level, generalities
 from rankveil.matching import Known, known_of, masked_places, matrix
 from rankveil.measuring import Measuring, Settings
 from rankveil.pairs import Mapping_, Pair, Rows
@@ -122,18 +123,10 @@ class Study:
     def attacked(self, plan: Plan, replicate: int, *, people: float = 1.0) -> Finding:
         """What somebody who uses everything finds in one of the maskings, in all columns but identifiers."""
         applied = self.applied(plan, replicate)
-        frame, _ = self.table.replaced(
-            applied.values,
-            order=applied.order,
-            labels=applied.labels,
-            dropped=applied.dropped,
-            weights=applied.weights,
-        )
-        kept = self.table.schema.only(name for name in self.table.names if name not in applied.dropped)
         origin = np.arange(len(self.table)) if applied.order is None else applied.order
         return find_people(
             self.table,
-            Table(frame, schema=kept, decimal=self.table.decimal),
+            self.released(applied),
             manifest=Told(plan, applied.steps),
             truth=origin.astype(np.int64),
             columns=[name for name in self.table.names if name not in {*applied.dropped, *self.identifiers}],
@@ -152,15 +145,32 @@ class Study:
         categories = tuple(place[1] or own for place, own in zip(places, base.categories, strict=True))
         known = base.known[0], _known(self.table, base.known[0], applied)
         facts: dict[str, Any] = {"kinds": base.kinds, "categories": categories, "known": known}
+        rows = np.arange(len(y))
+        links = None if mapping == "none" else (rows if applied.order is None else applied.order, rows)
+        x, facts["bands"], _ = at_released_level(self.table, self.names, categories, applied.labels, (base.x, y), links)
+        facts["released"] = cache(lambda: generalities(self.table, self.released(applied), self.names, links))
         if applied.order is None or applied.order.size == len(self.table):
             if applied.order is not None:
                 back = np.empty_like(y)
                 back[applied.order] = y
                 y, known = back, (known[0], _back(known[1], applied.order))
                 facts["known"] = known
-            return Pair(self.names, base.x, y, base.original, base.masked, mapping, self.seed, [], beside=base, **facts)
-        x, rows = np.asfortranarray(base.x[applied.order]), np.arange(applied.order.size)
-        return Pair(self.names, x, y, applied.order, rows, mapping, self.seed, [], everything=(base.x, y), **facts)
+            facts["beside"] = base if x is base.x and not facts["bands"] else None
+            return Pair(self.names, x, y, base.original, base.masked, mapping, self.seed, [], **facts)
+        some = np.asfortranarray(x[applied.order])
+        return Pair(self.names, some, y, applied.order, rows, mapping, self.seed, [], everything=(x, y), **facts)
+
+    def released(self, applied: masking.Applied) -> Table:
+        """The table of one of its maskings."""
+        frame, _ = self.table.replaced(
+            applied.values,
+            order=applied.order,
+            labels=applied.labels,
+            dropped=applied.dropped,
+            weights=applied.weights,
+        )
+        kept = self.table.schema.only(name for name in self.table.names if name not in applied.dropped)
+        return Table(frame, schema=kept, decimal=self.table.decimal)
 
     @one_core_algebra()  # as in a worker: sums on several cores would differ in their last digits
     def measure(self, task: Task) -> Result:

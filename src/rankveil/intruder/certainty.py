@@ -28,7 +28,7 @@ def certain_links(
     likelihood makes links impossible too, all pairs of the group are looked at.
     """
     person = np.arange(model.count) if people is None else people
-    key_x, key_y = model.key_codes(released, records)
+    key_x, key_y = model.key_codes(released, records, sure=True)
     bounded = [term for term in model.terms(released) if term.bounded]
     groups = max(int(key_x.max(initial=-1)), int(key_y.max(initial=-1))) + 1
     many_x = np.bincount(key_x[person], minlength=groups)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rankveil.errors import FileError, ParameterError, listing
+from rankveil.errors import FileError, ParameterError, TableError, listing
 from rankveil.intruder.bets import Bets, bets
 from rankveil.intruder.calibration import Calibration, claims, wilson
 from rankveil.intruder.certainty import certain_links, links_by_what_is_left
@@ -17,6 +17,7 @@ from rankveil.intruder.fitting import fitted_models
 from rankveil.intruder.learning import Learned, learned_model
 from rankveil.intruder.low_bits import low_bits
 from rankveil.intruder.model import Model, Part, stated_model
+from rankveil.intruder.nearly import loosen
 from rankveil.intruder.shared import SharedColumns
 from rankveil.intruder.simulation import Simulated, Simulator, Told, told_by
 from rankveil.intruder.structure import NO_LINKS, linked_by_pairs
@@ -33,6 +34,8 @@ Progress = Callable[[int, int], None]
 SIMULATED = 6
 _UNEXPLAINED = 0.02
 """The share of people without a possible record above which the low bits are taken as those of another machine."""
+_REFUTED = 0.05
+"""The share of wrong links from which on those that were taken as certain are none."""
 _SORTED = 8
 """Records from which on a sorted column is no accident."""
 ENOUGH_BETS = 20_000
@@ -189,6 +192,9 @@ def attack_on(
     """An attack that is ready to be made, its arguments checked."""
     if isinstance(people, bool) or not 0 < people <= 1:
         raise ParameterError(f"people must be a share above 0 and at most 1, not {people!r}")
+    for table, what in ((original, "original"), (released, "release")):
+        if not len(table):
+            raise TableError(f"the {what} has no records, so there is nobody to find")
     shared = SharedColumns.of(original, released, columns)
     if knows is not None:
         unknown = [name for name in knows if name not in shared.names]
@@ -237,6 +243,8 @@ class _State:
     truth: Places | None
     count: int
     certain: NDArray[np.bool_] = field(init=False)
+    refuted: int = 0
+    """Links that followed from what he believes, and are wrong."""
     _place: Places = field(init=False)
 
     def __post_init__(self) -> None:
@@ -250,6 +258,18 @@ class _State:
         self.record[at], self.certain[at], self.probability[at], self.candidates[at] = links, True, 1.0, 1.0
         if self.right is not None and self.truth is not None:
             self.right[at] = self.truth[links] == people
+
+    def believed(self, links: tuple[Places, Places]) -> tuple[Places, Places]:
+        """The links of some that are certain: the right ones, as far as the truth is known; none where many are wrong.
+
+        What was learned may not be what was done, and a link that is wrong is no certainty, whatever he thinks of it.
+        """
+        if self.truth is None:
+            return links
+        right = self.truth[links[1]] == links[0]
+        wrong = int(np.sum(~right))
+        self.refuted = max(self.refuted, wrong)
+        return NO_LINKS if wrong > _REFUTED * right.size else (links[0][right], links[1][right])
 
     def share(self, right: Array | None) -> float | None:
         """The share of right bets, over the people who are in the release."""
@@ -352,23 +372,23 @@ class Attack:
         right = None if truth is None else best.right(truth)
         state = _State(best.person, best.record.copy(), probability, best.candidates.copy(), right, truth, self.count)
         # the likelihood alone, where low bits are used too
-        sure = self._sure(simple, made, known)
+        sure = state.believed(self._sure(simple, made, known))
         alone = state.share(right)
         if model is not simple and truth is not None:
             alone = state.share(self._bets(simple, made.values, self.records, known).right(truth))
         evidence = [Evidence("likelihood", alone, int(sure[0].size), made.source)]
         if model is not simple:
-            sure = self._sure(model, made, known)
+            sure = state.believed(self._sure(model, made, known))
             evidence.append(
                 Evidence("low_bits", state.share(right), int(sure[0].size), None, "most doubles cannot be reached")
             )
         state.settle(*sure)
         if isinstance(simple, Learned) and simple.suppressed and known is None and self.records <= self.count:
-            links = links_by_what_is_left(simple.keys, simple.suppressed, made.values)
+            links = state.believed(links_by_what_is_left(simple.keys, simple.suppressed, made.values))
             state.settle(*links)
             hits = None if truth is None else state.share((truth[links[1]] == links[0]).astype(float))
             evidence.append(Evidence("cells_left", hits, int(links[0].size), None, "nobody else has the same ones"))
-        paired = max([self.paired(made)] if pairs is None else pairs, key=lambda links: links[0].size)
+        paired = state.believed(max([self.paired(made)] if pairs is None else pairs, key=lambda links: links[0].size))
         number = int(paired[0].size)
         hits = None if truth is None else state.share((truth[paired[1]] == paired[0]).astype(float))
         evidence.append(Evidence("structure", hits, number, None, "values change places in pairs" if number else ""))
@@ -376,10 +396,11 @@ class Attack:
         if "row_order" not in self.without:
             evidence += self._row_order(state, manifest, truth)
         present = None
-        if state.right is not None and (wrong := int(np.sum(state.right[state.certain] < 1))):
+        if state.refuted:
+            source = "he learned from the two tables" if manifest is None else "the manifest says"
             self.notes.append(
-                f"{wrong:,} of the links that he takes as certain are wrong: what he learned from the two tables "
-                "is not what was done"
+                f"{state.refuted:,} of the links that he takes as certain are wrong, and count for nothing: "
+                f"what {source} is not what was done"
             )
         if truth is not None:
             there = np.zeros(self.count, dtype=bool)
@@ -453,8 +474,11 @@ class Attack:
         number = releases_for(self.count) if self.calibrate else min(2, releases_for(self.count))
         releases = [self._simulated(simulator, k, number) for k in range(number)]
         model, open_ = stated_model(self.shared, simulator, releases, self.names)
+        if self.records <= self.count:
+            loosen(model, self.values)
         strange = model.strangers(self.values)
-        if strange:
+        spare = max(self.records - self.count, 0)  # records of people who are not among the originals
+        if strange and max(strange.values()) > spare:
             name, many = max(strange.items(), key=lambda item: item[1])
             raise FileError(
                 f"the manifest does not describe this release: column {name} has {many} values that its steps do not "

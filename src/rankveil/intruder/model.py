@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rankveil.catalogue import Method
+from rankveil.intruder.draws import drawn_columns, entering, statement
 from rankveil.intruder.shared import SharedColumns
 from rankveil.intruder.simulation import Simulated, Simulator
 from rankveil.likelihood import (
@@ -267,6 +267,8 @@ class Model:
     silent: list[str] = field(default_factory=list)
     """Columns that say nothing."""
     notes: list[str] = field(default_factory=list)
+    likely: set[str] = field(default_factory=set)
+    """Keys that draws may have changed, though they did not in repetitions: nothing is certain by them."""
 
     @property
     def whole(self) -> bool:
@@ -286,10 +288,15 @@ class Model:
             ]
         return [part.term(released) for part in self.parts]
 
-    def key_codes(self, released: Values, count: int) -> tuple[Codes, Codes]:
-        """Group numbers of originals and released records: equal where all key columns are; -1 where nobody's are."""
+    def key_codes(self, released: Values, count: int, *, sure: bool = False) -> tuple[Codes, Codes]:
+        """Group numbers of originals and released records: equal where all key columns are; -1 where nobody's are.
+
+        Only those columns count that no draw can have changed, where they must be `sure`.
+        """
         first, second = np.zeros(self.count, dtype=np.int64), np.zeros(count, dtype=np.int64)
         for name, x in self.keys.items():
+            if sure and name in self.likely:
+                continue
             code_x, code_y = equal_codes(x, released[name])
             size = int(code_x.max(initial=0)) + 2
             lost = (second < 0) | (code_y < 0)
@@ -349,12 +356,6 @@ def rank_interval(values: Array, ordered: Array) -> Array:
     return made
 
 
-def statement(entry: Method, x: Any, parameters: Any, **known: Any) -> Statement:
-    """What a method says that it tells an intruder."""
-    assert entry.intruder is not None, entry.id
-    return entry.intruder(x, parameters, **known)
-
-
 def stated_model(
     columns: SharedColumns, simulator: Simulator, releases: Sequence[Simulated], names: Sequence[str]
 ) -> tuple[Model, list[str]]:
@@ -362,36 +363,32 @@ def stated_model(
     table = columns.original
     count = len(table)
     model = Model(count)
-    told = replace(simulator.told, plan=_of_values(simulator.plan))
-    everybody = Simulator(columns, told, simulator.seed) if simulator.plan.steps else None
+    steps = simulator.plan.steps
+    kept = tuple(step for step in steps if step.entry.works_on != "records")
+    everybody = Simulator(columns, replace(simulator.told, plan=Plan(kept)), simulator.seed) if kept else None
     # with draws of its own: with those of the only release of a large table everything would seem to be recomputed
-    alike = everybody.release(_ALIKE) if everybody is not None and everybody.plan.steps else None
+    alike = None if everybody is None else everybody.release(_ALIKE)
     original = columns.read(table)
-    account = simulator.before(0, len(simulator.plan.steps))
+    account = simulator.before(0, len(steps))
+    # what was dropped in what the plan makes is no evidence, whatever the table at hand says
+    there = [name for name in names if all(name in each.values for each in releases)]
+    own = {name: original[name] if alike is None else alike.aligned(name, count) for name in there}
+    fixed = {name for name in there if all(_same(each.values[name], own[name][each.origin]) for each in releases)}
+    drawn: frozenset[str] = frozenset()
+    if everybody is not None:
+        fewer = any(len(each) < count for each in releases)
+        drawn = drawn_columns(everybody, account, steps, alike=fixed, fewer=fewer)
     open_: list[str] = []
-    same: dict[str, Array] = {}
-    for name in names:
-        if any(name not in each.values for each in releases):
-            continue  # dropped in what the plan makes, whatever the table at hand says
-        own = original[name] if alike is None else alike.aligned(name, count)
-        fixed = all(_same(each.values[name], own[each.origin]) for each in releases)
-        if fixed and not simulator.grid(name):
-            model.keys[name] = own
+    for name in there:
+        if name in fixed - drawn:
+            model.keys[name] = own[name]
             continue
-        steps = [
+        mine = [
             (k, step)
-            for k, step in enumerate(simulator.plan.steps)
+            for k, step in enumerate(steps)
             if name in account.columns[k] and step.entry.works_on in ("column", "columns")
         ]
-        made = _stated(columns, everybody, name, steps, account) if everybody is not None else None
-        if fixed:  # by rounding, it may be: noise that is weak on its grid changes a cell now and then
-            if made is None:
-                same[name] = own
-                open_.append(name)
-                continue
-            if not isinstance(made, NoisePart) or made.noise.scale == 0:
-                model.keys[name] = own
-                continue
+        made = _stated(columns, everybody, name, mine, account) if everybody is not None else None
         if isinstance(made, OwnRanksPart) and any(len(each) < count for each in releases):
             made = None  # ranks among some of the records are others
         if made is None:
@@ -400,21 +397,17 @@ def stated_model(
             model.silent.append(name)
         else:
             model.parts.append(made)
-        _add_missing(model, name, original, releases)
+        if made is not None or name not in fixed:
+            _add_missing(model, name, original, releases)
     _join(columns, simulator, everybody, model, open_, account)
     taken = {*model.silent, *(each for part in model.parts for each in part.names)}
-    for name, own in same.items():
+    for name in fixed.intersection(open_):
         if name in taken:
             _add_missing(model, name, original, releases)
-        else:
-            model.keys[name] = own
+        else:  # it may be by chance: weak noise changes a cell now and then, and few records have few orders
+            model.keys[name] = own[name]
+            model.likely.add(name)
     return model, [name for name in open_ if name not in taken and name not in model.keys]
-
-
-def _of_values(plan: Plan) -> Plan:
-    """The steps that change values, for everybody: nobody left out, no other order."""
-    kept = tuple(step for step in plan.steps if step.entry.works_on != "records")
-    return Plan(kept) if kept else Plan.of("identity")
 
 
 def _same(made: Array, own: Array) -> bool:
@@ -425,7 +418,7 @@ def _statement_of(
     columns: SharedColumns, everybody: Simulator, name: str, step: Step, k: int, chosen: Sequence[str]
 ) -> Statement:
     """What a step says of a column, with what it knows before the step."""
-    x, labels = _entering(everybody, name, k)
+    x, labels = entering(everybody, name, k)
     categories = columns.original.categories(name) if labels and labels == columns.original.labels(name) else None
     return statement(
         step.entry,
@@ -435,15 +428,6 @@ def _statement_of(
         labels=labels,
         categories=categories,
     )
-
-
-def _entering(everybody: Simulator, name: str, k: int) -> tuple[Array, tuple[str, ...]]:
-    """A column as it enters a step, and the labels that its values are places of."""
-    number = [i for i, step in enumerate(everybody.plan.steps)][k] if k < len(everybody.plan.steps) else k
-    applied = everybody.before(0, number)
-    table = everybody.table
-    values = applied.values[name] if name in applied.values else table.values(name)
-    return values, applied.labels.get(name, table.labels(name))
 
 
 def _stated(
@@ -480,7 +464,7 @@ def _stated(
         drawn = (at, step, said)
     if drawn is None:
         return None
-    x, _ = _entering(everybody, name, drawn[0])
+    x, _ = entering(everybody, name, drawn[0])
     said = drawn[2]
     if isinstance(said, Noise):
         low, high = (put(np.array([end]), told)[0] if told and np.isfinite(end) else end for end in clip)
@@ -496,7 +480,7 @@ def _stated(
     if isinstance(said, RankNoise):
         return RankNoisePart(name, x, said) if name in columns.numeric and said.scale > 0 else None
     assert isinstance(said, Exchange)
-    return _exchanged(columns, name, x, said, _entering(everybody, name, drawn[0])[1])
+    return _exchanged(columns, name, x, said, entering(everybody, name, drawn[0])[1])
 
 
 def _grid(step: Step, original: Array) -> float:
@@ -586,7 +570,7 @@ def _join(
         if others & set(together) or not usable:
             continue
         at = next(i for i, other in enumerate(everybody.plan.steps) if other is step)
-        x = np.column_stack([_entering(everybody, name, at)[0] for name in together])
+        x = np.column_stack([entering(everybody, name, at)[0] for name in together])
         if np.isnan(x).any():
             continue
         said = statement(

@@ -150,6 +150,7 @@ def _together(
     bits: list[Part] = []
     for number, (each, mine) in enumerate(zip(made, rows, strict=True), start=1):
         model.keys |= {_named(number, name): x for name, x in each.model.keys.items()}
+        model.likely |= {_named(number, name) for name in each.model.likely}
         model.parts += [_OfRelease(number, part) for part in each.model.parts]
         model.notes += [note for note in each.model.notes if note not in model.notes]
         bits += [_OfRelease(number, part) for part in each.bits]

@@ -77,7 +77,7 @@ def tell_edges(
                 top, at = n, place
             else:
                 rest += many * n
-        outside = math.exp(unmatched[factor] - level[factor])
+        outside = math.exp(min(unmatched[factor] - level[factor], 230.0))
         if high > low and tail[factor] > -math.inf:
             outside += math.exp(min(tail[factor] - mean / (high - low) - level[factor], 230.0))
         rest += outside

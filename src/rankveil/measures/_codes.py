@@ -6,6 +6,7 @@ Sums of integer counts are exact, so that neither the order of records nor that 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ from rankveil.errors import NotApplicableError
 from rankveil.moments import effective_size
 
 Codes = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 _SMALL = 2**16
 _BINS = 2
@@ -115,6 +117,25 @@ def shares(codes: Codes, size: int, weight: Weight = None) -> Array:
     return np.asarray(total / total.sum(), dtype=np.float64)
 
 
+def present(columns: Array) -> Flags | None:
+    """Which records have all of some columns; None where all have."""
+    there: Flags = np.asarray(~np.isnan(columns).any(axis=1))
+    return None if there.all() else there
+
+
+def in_all(there: Sequence[Flags | None]) -> Flags | None:
+    """The records that have all of some columns; None where all have."""
+    some = [each for each in there if each is not None]
+    return np.asarray(np.logical_and.reduce(some)) if some else None
+
+
+def weight_of(weight: Weight, there: Flags | None) -> Weight:
+    """The weights of some records."""
+    if there is None or weight is None:
+        return weight
+    return Tally(weight.counts[there]) if isinstance(weight, Tally) else weight[there]
+
+
 @dataclass(frozen=True)
 class Apart:
     """How far the shares of the categories in the one table are from those in the other."""
@@ -125,6 +146,8 @@ class Apart:
     """What it would be, about, for two tables of independent draws from one distribution."""
     cells: int
     """Categories that some record has."""
+    records: tuple[int, int] = (0, 0)
+    """How many of each table have all the columns."""
 
 
 def apart(codes: Coded, weight_x: Weight = None, weight_y: Weight = None) -> Apart:

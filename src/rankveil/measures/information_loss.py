@@ -34,6 +34,7 @@ from rankveil.catalogue import Array, Measure, Value, measure
 from rankveil.errors import NotApplicableError
 from rankveil.multivariate import NEGLIGIBLE
 from rankveil.summaries.changes import Changes
+from rankveil.summaries.pairwise import PairMoments
 
 Kind = Literal["mse", "mae", "mv"]
 Names = tuple[str, ...]
@@ -144,11 +145,14 @@ def named(names: Names, attributes: int) -> Names:
     return names or tuple(str(j + 1) for j in range(attributes))
 
 
-def errors_of(kind: Kind, x: Numbers, y: Numbers, *, zero: NDArray[np.bool_], weights: Any = 1.0) -> Errors:
-    """(x - y)^2, |x - y| or |x - y| / |x| for each entry, times its weight."""
-    counts = np.ones(x.mantissa.shape)
+def errors_of(
+    kind: Kind, x: Numbers, y: Numbers, *, zero: NDArray[np.bool_], weights: Any = 1.0, there: Any = True
+) -> Errors:
+    """(x - y)^2, |x - y| or |x - y| / |x| for each entry, times its weight; those that are not `there` do not count."""
+    counts = np.ones(x.mantissa.shape) * there
     if kind == "mv":
-        size = Numbers.of(np.abs(1.0 - y.over(x, where=~zero)) * weights)
+        zero = zero & there
+        size = Numbers.of(np.abs(1.0 - y.over(x, where=~zero & there)) * weights)
         return Errors(size, counts * ~zero, int(zero.sum()))
     change = x.change(y)
     size = change if kind == "mae" else change.times(change)
@@ -173,6 +177,18 @@ def constant_note(names: Names, *correlations: Array) -> tuple[str, ...]:
     """A note on columns that have no correlations."""
     missing = [name for j, name in enumerate(names) if any(each[j, j] == 0 for each in correlations)]
     return (f"constant in one of the tables, so correlations count as 0: {', '.join(missing)}",) if missing else ()
+
+
+def in_common(
+    x: PairMoments, y: PairMoments, first: NDArray[np.intp], second: NDArray[np.intp]
+) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
+    """Which pairs of columns have records in common in both tables, and what is said of the others."""
+    there = x.there[first, second] & y.there[first, second]
+    if not there.any():
+        raise NotApplicableError("no two columns have two records in common")
+    left = int(np.count_nonzero(~there))
+    said = f"{left} of {there.size} pairs of columns have fewer than two records in common and are left out"
+    return there, (said,) if left else ()
 
 
 def _values(kind: Kind) -> Callable[..., Value]:
@@ -201,28 +217,32 @@ def _variances(kind: Kind) -> Callable[..., Value]:
 
 
 def _covariances(kind: Kind) -> Callable[..., Value]:
-    def loss(spread_x: Array, correlation_x: Array, spread_y: Array, correlation_y: Array, *, names: Names) -> Value:
-        first, second = _pairs(spread_x.size)
+    def loss(pairs_x: PairMoments, pairs_y: PairMoments, *, names: Names) -> Value:
+        size = len(pairs_x.correlation)
+        first, second = _pairs(size)
+        there, notes = in_common(pairs_x, pairs_y, first, second)
 
-        def covariance(spread: Array, correlation: Array) -> Numbers:
-            one, other = Numbers.of(spread[first]), Numbers.of(spread[second])
-            return one.times(other).times(Numbers.of(correlation[first, second]))
+        def covariance(pairs: PairMoments) -> Numbers:
+            one, other = Numbers.of(pairs.spread[first, second]), Numbers.of(pairs.spread[second, first])
+            return one.times(other).times(Numbers.of(pairs.correlation[first, second]))
 
-        x, y = covariance(spread_x, correlation_x), covariance(spread_y, correlation_y)
+        x, y = covariance(pairs_x), covariance(pairs_y)
         # columns of the smallest numbers there are can correlate and yet have a standard deviation that rounds to 0
-        zero = (np.abs(correlation_x[first, second]) <= NEGLIGIBLE) | (x.mantissa == 0)
-        return errors_of(kind, x, y, zero=zero).value("covariances", names=named(names, spread_x.size), pairs=True)
+        zero = (np.abs(pairs_x.correlation[first, second]) <= NEGLIGIBLE) | (x.mantissa == 0)
+        errors = errors_of(kind, x, y, zero=zero, there=there)
+        return errors.value("covariances", names=named(names, size), pairs=True, notes=notes)
 
     return loss
 
 
 def _correlations(kind: Kind) -> Callable[..., Value]:
-    def loss(correlation_x: Array, correlation_y: Array, *, names: Names) -> Value:
-        names = named(names, len(correlation_x))
-        pairs = _pairs(len(correlation_x))
-        x, y = correlation_x[pairs], correlation_y[pairs]
-        errors = errors_of(kind, Numbers.of(x), Numbers.of(y), zero=np.abs(x) <= NEGLIGIBLE)
-        notes = constant_note(names, correlation_x, correlation_y)
+    def loss(pairs_x: PairMoments, pairs_y: PairMoments, *, names: Names) -> Value:
+        names = named(names, len(pairs_x.correlation))
+        pairs = _pairs(len(names))
+        there, notes = in_common(pairs_x, pairs_y, *pairs)
+        x, y = pairs_x.correlation[pairs], pairs_y.correlation[pairs]
+        errors = errors_of(kind, Numbers.of(x), Numbers.of(y), zero=np.abs(x) <= NEGLIGIBLE, there=there)
+        notes = (*constant_note(names, pairs_x.correlation, pairs_y.correlation), *notes)
         return errors.value("correlations", names=names, pairs=True, notes=notes)
 
     return loss
@@ -245,6 +265,8 @@ class Quantity(NamedTuple):
     """Whether it depends on where 0 lies."""
     unit: bool = True
     """Whether it depends on the units of the columns."""
+    records: Literal["together", "by column", "by pair"] = "together"
+    """Which records it takes where cells are missing."""
 
 
 _EVERY_PAIR = "over the p(p - 1)/2 pairs of columns i < j"
@@ -252,18 +274,43 @@ _VALUES = "x_ij is the value of attribute j in record i"
 _CORRELATION = "r_ij is Pearson's correlation of attributes i and j, and p the number of attributes"
 _QUANTITIES = {
     "values": Quantity(
-        _values, "the values", "x_ij", "over all records i and attributes j", _VALUES, mapping=True, origin=True
+        _values,
+        "the values",
+        "x_ij",
+        "over all records i and attributes j",
+        _VALUES,
+        mapping=True,
+        origin=True,
+        records="by column",
     ),
     "means": Quantity(
-        _means, "the means", "m_j", "over the attributes j", "m_j is the mean of attribute j", origin=True
+        _means,
+        "the means",
+        "m_j",
+        "over the attributes j",
+        "m_j is the mean of attribute j",
+        origin=True,
+        records="by column",
     ),
     "covariances": Quantity(
-        _covariances, "the covariances", "v_ij", _EVERY_PAIR, "v_ij is the covariance of attributes i and j"
+        _covariances,
+        "the covariances",
+        "v_ij",
+        _EVERY_PAIR,
+        "v_ij is the covariance of attributes i and j",
+        records="by pair",
     ),
     "variances": Quantity(
-        _variances, "the variances", "v_jj", "over the attributes j", "v_jj is the variance of attribute j"
+        _variances,
+        "the variances",
+        "v_jj",
+        "over the attributes j",
+        "v_jj is the variance of attribute j",
+        records="by column",
     ),
-    "correlations": Quantity(_correlations, "the correlations", "r_ij", _EVERY_PAIR, _CORRELATION, 2.0, unit=False),
+    "correlations": Quantity(
+        _correlations, "the correlations", "r_ij", _EVERY_PAIR, _CORRELATION, 2.0, unit=False, records="by pair"
+    ),
 }
 
 
@@ -288,6 +335,7 @@ def _cell(name: str, quantity: Quantity, kind: Kind) -> Measure:
         mapping=quantity.mapping,
         equal=quantity.mapping,
         weighted=True,
+        records=quantity.records,
         moments=_moments(quantity, kind),
     )
 
@@ -339,6 +387,7 @@ def il(il1: float, il2: float, il3: float, il4: float, il5: float) -> Value:
     family="loss",
     better="lower",
     weighted=True,
+    records="by column",
 )
 def il1s(value_changes: Sequence[Changes], spread_x: Array, *, names: Names) -> Value:
     """IL1s: the mean change of a value, in standard deviations.
@@ -371,12 +420,13 @@ def il1s(value_changes: Sequence[Changes], spread_x: Array, *, names: Names) -> 
     mapping=False,
     equal=False,
     weighted=True,
+    records="by pair",
 )
-def correlation_half_mae(correlation_x: Array, correlation_y: Array, *, names: Names) -> Value:
+def correlation_half_mae(pairs_x: PairMoments, pairs_y: PairMoments, *, names: Names) -> Value:
     """Half the mean absolute error of the correlations, between 0 and 1.
 
     loss = (1 / (p(p - 1))) sum of |r_ij - r'_ij| over the pairs of columns i < j
     """
-    whole = il5(correlation_x, correlation_y, names=names)
+    whole = il5(pairs_x, pairs_y, names=names)
     pairs = [{**pair, "value": pair["value"] / 2} for pair in whole.details["per_pair"]]
     return Value(whole.value / 2, {"per_pair": pairs}, whole.notes)

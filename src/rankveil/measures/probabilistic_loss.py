@@ -34,8 +34,9 @@ from rankveil.catalogue import Array, Value, measure
 from rankveil.errors import NotApplicableError, listing
 from rankveil.execute import in_threads
 from rankveil.measures._densities import ROUNDING, SHARES, Estimate, Extent, Ordered, kernel_density, simple_density
-from rankveil.moments import effective_size
+from rankveil.measures.information_loss import in_common
 from rankveil.multivariate import FARTHEST
+from rankveil.summaries.pairwise import PairMoments, Sample
 
 Flags = NDArray[np.bool_]
 
@@ -57,47 +58,63 @@ _FACTS: dict[str, Any] = {
     "mapping": False,
     "equal": False,
     "weighted": True,
+    "emptied": "lost",
 }
+_BY_COLUMN: dict[str, Any] = {**_FACTS, "records": "by column"}
+_BY_PAIR: dict[str, Any] = {**_FACTS, "records": "by pair"}
 
 
 class _Sample(NamedTuple):
-    """How many records the release has, and as how many it counts: n'."""
+    """How many records the release has for each column or pair of columns, and as how many they count: n'."""
 
-    records: int
-    size: float
+    records: NDArray[np.int64]
+    size: Array
     weighted: bool
 
     @classmethod
-    def of(cls, y: Array, weight: Array | None) -> _Sample:
-        """Of the masked table, and of its weights if it has some."""
-        return cls(len(y), effective_size(y, weight), weight is not None)
+    def of(cls, samples: Sequence[Sample]) -> _Sample:
+        """Of the columns of the masked table."""
+        records, sizes, weighted = zip(*samples, strict=True)
+        return cls(np.array(records), np.array(sizes), any(weighted))
+
+    @classmethod
+    def of_pairs(cls, y: PairMoments, a: NDArray[np.intp], b: NDArray[np.intp]) -> _Sample:
+        """Of pairs of columns of the masked table."""
+        return cls(y.records[a, b], y.size[a, b], y.weighted)
 
     @property
     def details(self) -> dict[str, Any]:
         """For the details of a value."""
-        return {"records": self.records, **({"effective_records": self.size} if self.weighted else {})}
+        own = {"records": _span(self.records)}
+        return {**own, **({"effective_records": _span(self.size)} if self.weighted else {})}
 
     @property
     def notes(self) -> list[str]:
         """What to say of weights, and of a small sample."""
-        said = []
+        said, few = [], int(np.argmin(self.size))
+        records, size = int(self.records[few]), float(self.size[few])
         if self.weighted:
-            said.append(f"weighted: {self.records} records count as {self.size:.4g} of equal weight in the variances")
-        if self.size <= _LARGE:
-            has = f"counts as {self.size:.4g}" if self.weighted else f"has {self.records}"
-            few = f"with {_LARGE} or fewer, normal sampling distributions are doubtful"
-            said.append(f"the release {has} records: {few}")
+            said.append(f"weighted: {records} records count as {size:.4g} of equal weight in the variances")
+        if size <= _LARGE:
+            has = f"counts as {size:.4g}" if self.weighted else f"has {records}"
+            doubt = f"with {_LARGE} or fewer, normal sampling distributions are doubtful"
+            said.append(f"the release {has} records: {doubt}")
         return said
 
 
-@measure(title="Probabilistic information loss of means", bounds=(0.0, 1.0), **_FACTS)
+def _span(numbers: NDArray[Any]) -> Any:
+    """The number that all have, or the fewest and the most."""
+    low, high = numbers.min().item(), numbers.max().item()
+    return low if low == high else [low, high]
+
+
+@measure(title="Probabilistic information loss of means", bounds=(0.0, 1.0), **_BY_COLUMN)
 def pil_mean(
     mean_x: Array,
     spread_x: Array,
     mean_y: Array,
     spread_y: Array,
-    y: Array,
-    weight_y: Array | None = None,
+    sample_y: Sequence[Sample],
     *,
     names: tuple[str, ...],
 ) -> Value:
@@ -112,20 +129,19 @@ def pil_mean(
     rounding = np.sum([ROUNDING * np.abs(each) for each in (mean_x, spread_x, mean_y, spread_y)], axis=0)
     with np.errstate(over="ignore"):  # a difference too large for a number is a loss of 1
         change = _beyond(mean_y - mean_x, rounding) / np.where(flat, 1.0, spread_x)
-    sample = _Sample.of(y, weight_y)
+    sample = _Sample.of(sample_y)
     losses = _losses(change, np.where(flat, 0.0, 1.0), sample)
     return _of_attributes(losses, names, sample, notes=_blurred(_known(mean_x, spread_x), names, sample))
 
 
-@measure(title="Probabilistic information loss of variances", bounds=(0.0, 1.0), **_FACTS)
+@measure(title="Probabilistic information loss of variances", bounds=(0.0, 1.0), **_BY_COLUMN)
 def pil_variance(
     mean_x: Array,
     spread_x: Array,
-    squares_x: Array,
+    fourth_x: Array,
     mean_y: Array,
     spread_y: Array,
-    y: Array,
-    weight_y: Array | None = None,
+    sample_y: Sequence[Sample],
     *,
     names: tuple[str, ...],
 ) -> Value:
@@ -139,27 +155,14 @@ def pil_variance(
     flat, ratio = _flat(mean_x, spread_x), _ratio(mean_x, spread_x, mean_y, spread_y)
     known_x, known_y = _known(mean_x, spread_x), _known(mean_y, spread_y)
     change = _beyond(ratio**2 - np.where(flat, 0.0, 1.0), known_x + ratio**2 * known_y)
-    fourth = np.diag(squares_x)
-    variance = np.where(flat, 0.0, _beyond(fourth - 1.0, known_x * (fourth + 1.0)))
-    sample = _Sample.of(y, weight_y)
+    variance = np.where(flat, 0.0, _beyond(fourth_x - 1.0, known_x * (fourth_x + 1.0)))
+    sample = _Sample.of(sample_y)
     losses = _losses(change, variance, sample)
     return _of_attributes(losses, names, sample, notes=_blurred(known_x, names, sample))
 
 
-@measure(title="Probabilistic information loss of covariances", bounds=(0.0, 1.0), **_FACTS)
-def pil_covariance(
-    mean_x: Array,
-    spread_x: Array,
-    correlation_x: Array,
-    squares_x: Array,
-    mean_y: Array,
-    spread_y: Array,
-    correlation_y: Array,
-    y: Array,
-    weight_y: Array | None = None,
-    *,
-    names: tuple[str, ...],
-) -> Value:
+@measure(title="Probabilistic information loss of covariances", bounds=(0.0, 1.0), **_BY_PAIR)
+def pil_covariance(pairs_x: PairMoments, pairs_y: PairMoments, *, names: tuple[str, ...]) -> Value:
     """How unlikely each covariance would be in a random sample of the original: the mean of pil over the pairs.
 
         pil = 2 P(0 <= N(0,1) <= |mu_11(Y) - mu_11(X)| / sqrt(Var)),  Var = (mu_22 - mu_11^2) / n'
@@ -167,35 +170,20 @@ def pil_covariance(
     mu_rs are central moments of two attributes of the original, n' the number of released records. Where Var is 0,
     pil is 0 if nothing changed, else 1.
     """
-    a, b = _pairs(len(mean_x))
-    flat, ratio = _flat(mean_x, spread_x), _ratio(mean_x, spread_x, mean_y, spread_y)
-    known_x, known_y = _of_pairs(_known(mean_x, spread_x), a, b), _of_pairs(_known(mean_y, spread_y), a, b)
-    product = ratio[a] * ratio[b]  # 0 where a masked column is constant
-    without = flat[a] | flat[b]
-    rho = np.where(without, 0.0, correlation_x[a, b])
-    change = _beyond(product * correlation_y[a, b] - rho, known_x + product * known_y)
-    second = squares_x[a, b]
-    variance = np.where(without, 0.0, _beyond(second - rho**2, known_x * (second + rho**2)))
-    sample = _Sample.of(y, weight_y)
-    losses = _losses(change, variance, sample)
-    return _of_all_pairs(losses, a, b, sample, names=names, notes=_blurred(_known(mean_x, spread_x), names, sample))
+    a, b, notes = _pairs(pairs_x, pairs_y)
+    x, y = _Both.of(pairs_x, a, b), _Both.of(pairs_y, a, b)
+    product = _ratio(x.mean_a, x.spread_a, y.mean_a, y.spread_a) * _ratio(x.mean_b, x.spread_b, y.mean_b, y.spread_b)
+    rho = np.where(x.flat, 0.0, x.correlation)  # the product is 0 where a masked column is constant
+    change = _beyond(product * y.correlation - rho, x.known + product * y.known)
+    second = pairs_x.squares[a, b]
+    variance = np.where(x.flat, 0.0, _beyond(second - rho**2, x.known * (second + rho**2)))
+    sample = _Sample.of_pairs(pairs_y, a, b)
+    notes += _blurred_pairs(pairs_x, names, sample)
+    return _of_all_pairs(_losses(change, variance, sample), a, b, sample, names=names, notes=notes)
 
 
-@measure(title="Probabilistic information loss of correlations", bounds=(0.0, 1.0), **_FACTS)
-def pil_correlation(
-    mean_x: Array,
-    spread_x: Array,
-    correlation_x: Array,
-    squares_x: Array,
-    cubes_x: Array,
-    mean_y: Array,
-    spread_y: Array,
-    correlation_y: Array,
-    y: Array,
-    weight_y: Array | None = None,
-    *,
-    names: tuple[str, ...],
-) -> Value:
+@measure(title="Probabilistic information loss of correlations", bounds=(0.0, 1.0), **_BY_PAIR)
+def pil_correlation(pairs_x: PairMoments, pairs_y: PairMoments, *, names: tuple[str, ...]) -> Value:
     """How unlikely each correlation would be in a random sample of the original: the mean of pil over the pairs.
 
         pil = 2 P(0 <= N(0,1) <= |rho(Y) - rho(X)| / sqrt(Var)),
@@ -205,26 +193,25 @@ def pil_correlation(
     records: the paper's expression multiplied out, so that it holds for a covariance of 0 too. The correlations of a
     constant column count as 0. Where Var is 0, pil is 0 if nothing changed, else 1.
     """
-    a, b = _pairs(len(mean_x))
-    flat_x, flat_y = _flat(mean_x, spread_x), _flat(mean_y, spread_y)
-    known_x, known_y = _of_pairs(_known(mean_x, spread_x), a, b), _of_pairs(_known(mean_y, spread_y), a, b)
-    without = flat_x[a] | flat_x[b]
-    rho = np.where(without, 0.0, correlation_x[a, b])
-    change = _beyond(np.where(flat_y[a] | flat_y[b], 0.0, correlation_y[a, b]) - rho, known_x + known_y)
-    second, fourth, third = squares_x[a, b], np.diag(squares_x), cubes_x[a, b] + cubes_x[b, a]
-    plus = second + rho**2 * (fourth[a] + fourth[b] + 2 * second) / 4
-    variance = np.where(without, 0.0, _beyond(plus - rho * third, known_x * (plus + np.abs(rho * third))))
-    sample = _Sample.of(y, weight_y)
-    notes = [*_near_one(correlation_x), *_blurred(_known(mean_x, spread_x), names, sample)]
-    if flat_x.any() or flat_y.any():
+    a, b, notes = _pairs(pairs_x, pairs_y)
+    x, y = _Both.of(pairs_x, a, b), _Both.of(pairs_y, a, b)
+    rho = np.where(x.flat, 0.0, x.correlation)
+    change = _beyond(np.where(y.flat, 0.0, y.correlation) - rho, x.known + y.known)
+    second, third = pairs_x.squares[a, b], pairs_x.cubes[a, b] + pairs_x.cubes[b, a]
+    plus = second + rho**2 * (pairs_x.fourth[a, b] + pairs_x.fourth[b, a] + 2 * second) / 4
+    variance = np.where(x.flat, 0.0, _beyond(plus - rho * third, x.known * (plus + np.abs(rho * third))))
+    sample = _Sample.of_pairs(pairs_y, a, b)
+    notes += [*_near_one(x.correlation), *_blurred_pairs(pairs_x, names, sample)]
+    if x.flat.any() or y.flat.any():
         notes.append("the correlations of a constant column count as 0")
     return _of_all_pairs(_losses(change, variance, sample), a, b, sample, names=names, notes=notes)
 
 
-@measure(title="Probabilistic information loss of quantiles", bounds=(0.0, 1.0), **_FACTS)
+@measure(title="Probabilistic information loss of quantiles", bounds=(0.0, 1.0), **_BY_COLUMN)
 def pil_quantile(
     sorted_x: Array,
     sorted_y: Array,
+    sample_y: Sequence[Sample],
     sorted_weight_x: Array | None = None,
     sorted_weight_y: Array | None = None,
     *,
@@ -246,12 +233,12 @@ def pil_quantile(
     0.9 min(sd, interquartile range / 1.34) n^(-1/5). With weights, n is the effective number of original records.
     """
     estimate = {"simple": simple_density, "kernel": kernel_density}[density]
-    sample = _Sample.of(sorted_y, None if sorted_weight_y is None else sorted_weight_y[:, 0])
+    sample = _Sample.of(sample_y)
 
     def column(j: int) -> tuple[Array, int]:
         x = Ordered.of(sorted_x[:, j], None if sorted_weight_x is None else sorted_weight_x[:, j])
         y = Ordered.of(sorted_y[:, j], None if sorted_weight_y is None else sorted_weight_y[:, j])
-        return _quantile_losses(x, y, estimate, sample)
+        return _quantile_losses(x, y, estimate, _Sample(sample.records[j], sample.size[j], sample.weighted))
 
     made = in_threads(column, range(sorted_x.shape[1]), size=sorted_x.size)
     losses, lifted = np.array([each for each, _ in made]), sum(count for _, count in made)
@@ -270,9 +257,6 @@ def pil(
     pil_variance: float,
     pil_covariance: float,
     pil_correlation: float,
-    correlation_x: Array,
-    y: Array,
-    weight_y: Array | None = None,
 ) -> Value:
     """100 times the mean of the losses of quantiles, means, variances, covariances and correlations.
 
@@ -288,9 +272,7 @@ def pil(
         "pil_covariance": pil_covariance,
         "pil_correlation": pil_correlation,
     }
-    sample = _Sample.of(y, weight_y)
-    notes = (*sample.notes, *_near_one(correlation_x))
-    return Value(100 * sum(parts.values()) / len(parts), {"parts": parts, **sample.details}, notes)
+    return Value(100 * sum(parts.values()) / len(parts), {"parts": parts})
 
 
 def _losses(change: Array, variance: Array, sample: _Sample) -> Array:
@@ -329,18 +311,41 @@ def _ratio(mean_x: Array, spread_x: Array, mean_y: Array, spread_y: Array) -> Ar
     return found
 
 
-def _pairs(attributes: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The first and the second attribute of each pair."""
+def _pairs(x: PairMoments, y: PairMoments) -> tuple[NDArray[np.intp], NDArray[np.intp], list[str]]:
+    """The first and the second attribute of each pair, and what is said of pairs that have no records in common."""
+    attributes = len(x.correlation)
     if attributes < 2:
         raise NotApplicableError("there is one column only, so no pair of columns")
     a, b = np.triu_indices(attributes, k=1)
-    return a, b
+    there, notes = in_common(x, y, a, b)
+    return a[there], b[there], list(notes)
 
 
-def _of_pairs(known: Array, a: NDArray[np.intp], b: NDArray[np.intp]) -> Array:
-    """How exactly products of two standardised columns are known."""
-    found: Array = known[a] + known[b]
-    return found
+class _Both(NamedTuple):
+    """What is known of pairs of columns in one of the tables."""
+
+    mean_a: Array
+    mean_b: Array
+    spread_a: Array
+    spread_b: Array
+    correlation: Array
+
+    @classmethod
+    def of(cls, pairs: PairMoments, a: NDArray[np.intp], b: NDArray[np.intp]) -> _Both:
+        """Of these pairs."""
+        ends = (pairs.mean[a, b], pairs.mean[b, a], pairs.spread[a, b], pairs.spread[b, a])
+        return cls(*ends, pairs.correlation[a, b])
+
+    @property
+    def flat(self) -> Flags:
+        """Where one of the columns is constant."""
+        return _flat(self.mean_a, self.spread_a) | _flat(self.mean_b, self.spread_b)
+
+    @property
+    def known(self) -> Array:
+        """How exactly products of two standardised columns are known."""
+        found: Array = _known(self.mean_a, self.spread_a) + _known(self.mean_b, self.spread_b)
+        return found
 
 
 def _blurred(known: Array, names: Sequence[str], sample: _Sample) -> list[str]:
@@ -352,9 +357,15 @@ def _blurred(known: Array, names: Sequence[str], sample: _Sample) -> list[str]:
     return [f"{listing(columns)}: so little spread beside the values' size that small changes are lost in rounding"]
 
 
+def _blurred_pairs(x: PairMoments, names: Sequence[str], sample: _Sample) -> list[str]:
+    """The same where columns are taken in pairs."""
+    known = np.diag(_known(x.mean, x.spread))
+    return _blurred(known, names, _Sample(sample.records, sample.size.max(keepdims=True), sample.weighted))
+
+
 def _near_one(correlation: Array) -> list[str]:
     """What to say of original correlations near -1 or 1."""
-    count = int(np.count_nonzero(np.abs(correlation[np.triu_indices(len(correlation), k=1)]) > _EXTREME))
+    count = int(np.count_nonzero(np.abs(correlation) > _EXTREME))
     if count == 0:
         return []
     pairs = "1 pair of columns has" if count == 1 else f"{count} pairs of columns have"
@@ -382,7 +393,7 @@ def _of_all_pairs(
     notes: Sequence[str] = (),
 ) -> Value:
     """The mean over the pairs, and those that lost most."""
-    called = _called(names, int(b[-1]) + 1)
+    called = _called(names, int(b.max()) + 1)
     worst = np.argsort(-losses, kind="stable")[:_WORST]
     each = [{"a": called[a[i]], "b": called[b[i]], "value": float(losses[i])} for i in worst]
     details = {"per_pair": each, "pairs": len(losses), **sample.details}

@@ -43,7 +43,7 @@ _ROUNDING = 1e-9
     weighted=True,
 )
 def table_cells(
-    x: Array,
+    level_x: Array,
     y: Array,
     weight_x: Array | None = None,
     weight_y: Array | None = None,
@@ -60,10 +60,12 @@ def table_cells(
 
     p_c is the cell's share of the original records that have both columns, p'_c that of the released ones; by weights
     where there are some. Categories are as they are. Numbers and dates are in classes whose limits are quantiles of the
-    original, halfway to the next larger value; where there are no more values than classes, each has its own.
+    original, halfway to the next larger value; where there are no more values than classes, each has its own. What was
+    recoded is compared at the level at which it was released, in groups and bands.
 
     A cell that the release invents is not kept, nor is one that it has lost.
     """
+    x = level_x
     m = x.shape[1]
     called = names or tuple(str(j + 1) for j in range(m))
     kinds = kinds or ("nominal",) * m

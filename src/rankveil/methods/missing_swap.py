@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rankveil.catalogue import EVERY_KIND, Array, Outcome, Range, method
 from rankveil.errors import listing
-from rankveil.likelihood import Simulated
+from rankveil.likelihood import Recomputed, Simulated
 from rankveil.seeds import Stream
 
 
@@ -67,6 +67,7 @@ def missing_swap(
 
 
 @missing_swap.tells_intruder
-def _(x: Any, parameters: Any, **known: Any) -> Simulated:
-    """Missing cells change places between records."""
-    return Simulated("missing cells change places")
+def _(x: Any, parameters: Any, **known: Any) -> Simulated | Recomputed:
+    """Missing cells change places between records; where there are none, or no share of them, nothing does."""
+    share = max(given["share"] for given in parameters)
+    return Simulated("missing cells change places") if share > 0 and np.isnan(x).any() else Recomputed()

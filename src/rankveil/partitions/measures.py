@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,11 +22,12 @@ from rankveil.partitions.quantiles import Sorted, SortedTable
 from rankveil.partitions.stages import Ranked
 from rankveil.summaries.correlations import RankProducts
 from rankveil.summaries.movements import is_whole
+from rankveil.summaries.pairwise import Array, Sample, Together
 from rankveil.views import Column
 
 Settings = Mapping[str, Mapping[str, Any]]
 
-_BY_SIZE = ("pil", "pil_mean", "pil_variance", "pil_covariance", "pil_correlation", "um")
+_BY_SIZE = ("um",)
 """Measures that take the tables only to know how many records there are."""
 
 _POWER_MEANS = ("power_mean", "power_mean_loss")
@@ -40,9 +41,20 @@ def alphas_of(settings: Settings) -> tuple[float, ...]:
 
 def ask_order(settings: Settings, x: Sorted, y: Sorted) -> None:
     """Ask a pair of sorted columns what the measures will ask of all."""
-    own = {"sorted_x": SortedTable([x]), "sorted_y": SortedTable([y])}
+    sample = (Sample(len(y), float(len(y)), False),)
+    own = {"sorted_x": SortedTable([x]), "sorted_y": SortedTable([y]), "sample_y": sample}
     for entry in (pil_quantile,):
         entry(*(own.get(need) for need in entry.needs), names=("",), **settings.get(entry.id, {}))
+
+
+class Known(NamedTuple):
+    """Moments of a table."""
+
+    mean: Array
+    spread: Array
+    correlation: Array
+    squares: Array
+    cubes: Array
 
 
 class Whole:
@@ -127,8 +139,12 @@ def _of_values(columns: Sequence[Ranked], measured: Measured) -> dict[str, Any]:
         facts[side] = Whole(records, len(columns))
         facts[f"mean_{side}"], facts[f"spread_{side}"] = moments.mean, moments.spread
         facts[f"correlation_{side}"] = products.correlation(moments)
-    facts["squares_x"] = measured.products_x.squares / max(measured.sizes[0], 1)
-    facts["cubes_x"] = measured.products_x.cubes / max(measured.sizes[0], 1)
+        sample = Sample(records, float(records), False)
+        facts[f"sample_{side}"] = tuple(sample for _ in columns)
+        squares, cubes = products.squares / max(records, 1), products.cubes / max(records, 1)
+        known = (moments.mean, moments.spread, facts[f"correlation_{side}"], squares, cubes)
+        facts[f"pairs_{side}"] = Together(Known(*known), sample)
+    facts["fourth_x"] = np.diag(measured.products_x.squares) / max(measured.sizes[0], 1)
     return facts
 
 

@@ -18,15 +18,17 @@ from rankveil.catalogue import Measure, Value
 from rankveil.errors import NotApplicableError
 from rankveil.matching import Known
 from rankveil.measuring import Measuring
-from rankveil.pairs import Pair, none_complete
+from rankveil.pairs import Pair, none_complete, said_of_gaps
 from rankveil.partitions.choosing import Chosen, Drawing, Lacking, draw_partition
 from rankveil.partitions.comparing import Compared
 from rankveil.partitions.layout import Sizes
+from rankveil.partitions.pairwise import Every
 from rankveil.partitions.parquet import Readable
 from rankveil.partitions.queries import drawn_rows
 from rankveil.partitions.records import ALL_AT_ONCE, InDays, PartedColumn, PartedView, Work
 from rankveil.partitions.selecting import Selections
 from rankveil.partitions.stages import Job
+from rankveil.views import Beside, View
 
 _WHAT = {"x": "original", "y": "masked"}
 _OF_ROLES = ("quasi_", "confidential_", "survey_")
@@ -109,6 +111,12 @@ class Parted:
         """The pair on the columns whose 0 means nothing; None if there is none."""
         return self._only(name for name, kind in zip(self.names, self.temporal, strict=True) if dates.has_zero(kind))
 
+    def only(self, names: Sequence[str]) -> Parted:
+        """The pair on some columns."""
+        made = self._only(names)
+        assert made is not None
+        return made
+
     def _only(self, some: Iterable[str]) -> Parted | None:
         names = tuple(some)
         if names == self.names:
@@ -153,6 +161,28 @@ class Parted:
         return self.table if self._nobody_lost(self.names) else self._apart_view(self.names)
 
     @cached_property
+    def gaps(self) -> bool:
+        """Whether some record of either table has a missing cell."""
+        return any(name in self.compared.gaps[side] for side in "xy" for name in self.names)
+
+    @property
+    def records(self) -> int:
+        """How many records are compared: those that correspond, or all of the smaller table where none do."""
+        return len(self) if self.mapping != "none" else min(self.sizes)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """How many records the original and the masked table have."""
+        return self.aligned.sizes
+
+    @cached_property
+    def every(self) -> Every:
+        """All records of both tables with their missing cells."""
+        own = {side: self.aligned.own[side].base for side in "xy"}
+        job = self._job(own["x"].sources["x"], own["y"].sources["y"], self.names, own["x"].bounds)
+        return Every(replace(job, apart=own["y"].bounds), self.work.each, self.whole_columns)
+
+    @cached_property
     def available(self) -> PartedView:
         """All records of both tables, complete or not; `whole` where all are complete."""
         complete = tuple(self._complete(side) for side in "xy")
@@ -164,6 +194,8 @@ class Parted:
     def whole_columns(self) -> tuple[PartedColumn, ...]:
         """For each column all records that have it on their own side."""
         if self.mapping == "none":
+            if self.gaps:
+                return tuple(PartedColumn(self._apart_view((name,))) for name in self.names)
             return tuple(PartedColumn(self.whole.only(name)) for name in self.names)
         return tuple(
             paired if self._nobody_lost((name,)) else PartedColumn(self._apart_view((name,)))
@@ -230,6 +262,8 @@ class Parted:
     def _unpaired_view(self) -> PartedView:
         """As many complete records of both sides; the larger one drawn down."""
         n = len(self)
+        if not n:
+            return PartedView(self.names, (0, 0), paired=False, records=None)
         lacking = {side: self._lacking(side, self.names) for side in "xy"}
 
         def job() -> Job:
@@ -273,25 +307,21 @@ class Parted:
     def check(self) -> None:
         """Some records are there to be compared; how many are not complete is noted."""
         if self.mapping == "none":
-            for side, what in _WHAT.items():
-                if not self._complete(side):
-                    empty = [name for name in self.names if not self._complete(side, (name,))]
-                    raise none_complete(empty, what=what)
+            if not any(all(self._complete(side, (name,)) for side in "xy") for name in self.names):
+                raise none_complete()
             return
         if not any(len(column) for column in self.columns):
             raise none_complete()
         incomplete = len(self) - self._pairs.count(self._pairs.base.lacking("xy", self.names))
         if incomplete:
-            self.notes.append(
-                f"{incomplete} of {len(self)} records have missing values, left out where those are needed"
-            )
+            self.notes.append(said_of_gaps(incomplete, len(self)))
 
     def _said_of_unpaired(self) -> list[str]:
         notes = []
         sizes = {side: self._complete(side) for side in "xy"}
         for (side, what), all_of in zip(_WHAT.items(), self.aligned.sizes, strict=True):
             if sizes[side] < all_of:
-                notes.append(f"{all_of - sizes[side]} {what} records have missing values and are left out")
+                notes.append(said_of_gaps(all_of - sizes[side], all_of, what))
         n = min(sizes.values())
         for side, what in _WHAT.items():
             if sizes[side] > n:
@@ -327,6 +357,11 @@ class MeasuringParts(Measuring):
             return super()._run(entry, pair, view, name)
         if len(view) == 0:
             raise NotApplicableError("no record has the values that it needs")
+        if isinstance(view, Beside):
+            self._prepare(entry, view.columns[0])
+            return super()._run(entry, pair, view, name)
+        if isinstance(view, Every) and entry.id not in self._special:
+            return super()._run(entry, pair, cast(View, view), name)
         own = view.view if isinstance(view, PartedColumn) else view
         if entry.id in self._special:
             return self._special[entry.id](entry, pair, own)

@@ -14,9 +14,15 @@ from rankveil.partitions.stages import Each, Job, remove_files
 
 Counts = NDArray[np.int64]
 
+_MISSING = -np.inf
+"""What stands for a missing cell while records are counted: one NaN is not equal to another."""
+
 
 def tallied(job: Job, each: Each) -> dict[str, tuple[Array, Counts]]:
-    """The different records of the original (x) and of the masked table (y), and how many there are of each."""
+    """The different records of the original (x) and of the masked table (y), and how many there are of each.
+
+    A missing cell (NaN) is like another one.
+    """
     items = [(side, p) for side in "xy" for p in job.partitions if job.has(side, p)]
     each(partial(tally_partition, job), items)
     found: dict[str, tuple[Array, Counts]] = {}
@@ -27,14 +33,14 @@ def tallied(job: Job, each: Each) -> dict[str, tuple[Array, Counts]]:
         if len(found[side][0]) > MOST:
             raise NotApplicableError(f"not on a cluster: there are more than {MOST:,} different combinations")
     each(partial(remove_files, job), [[file(*item) for item in items for file in (_records_file, _counts_file)]])
-    return found
+    return {side: (np.where(records == _MISSING, np.nan, records), counts) for side, (records, counts) in found.items()}
 
 
 def tally_partition(job: Job, item: tuple[str, int]) -> None:
     """A task: write the different records of a partition, and how many there are of each."""
     side, partition = item
     values = np.column_stack(job.read(side, range(len(job.names)), partition))
-    records, counts = np.unique(values, axis=0, return_counts=True)
+    records, counts = np.unique(np.where(np.isnan(values), _MISSING, values), axis=0, return_counts=True)
     job.scratch.put(_records_file(side, partition), records)
     job.scratch.put(_counts_file(side, partition), counts.astype(np.int64))
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rankveil.auditing import loaded, of_release, of_releases
+from rankveil.auditing import check_share, loaded, of_release, of_releases
 from rankveil.cluster.places import Parts, place_for, several
 from rankveil.errors import ParameterError, RankveilError, refuse_unknown
 from rankveil.intruder.calibration import wilson
@@ -23,14 +23,16 @@ from rankveil.people.chance import DRAWS, Progress, check_draws
 from rankveil.people.plaintext import PlaintextAttack, plaintext_attack, plaintext_in_parts
 from rankveil.schema import listed
 from rankveil.table import Table
+from rankveil.verdict.item import FOUND_LIMIT
+from rankveil.verdict.words import knowledge, portion
+from rankveil.verdict.words import people as said_of
 
 if TYPE_CHECKING:
     from rankveil.cluster.engine import Engine
 
 ATTACK_SCHEMA = "rankveil/attack/2"
-LIMIT = 0.09
-"""The largest share of people found that a release may have: the threshold of the European Medicines Agency and of
-Health Canada for public releases."""
+LIMIT = FOUND_LIMIT
+"""The largest share of people found with which a release holds, unless another is given."""
 
 _IN_PARTS = (
     "no verdict: tables in parts are linked by distance alone, for drawn subjects; the intruder who uses everything "
@@ -279,13 +281,6 @@ def attack(
     return made
 
 
-def check_share(given: Any, what: str, *, such_as: float) -> float:
-    """A share from 0 to 1."""
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 1:
-        raise ParameterError(f"{what} must be a share from 0 to 1, such as {such_as}, not {given!r}")
-    return float(given)
-
-
 def _in_memory(
     original: Any,
     masked: Sequence[Any],
@@ -393,45 +388,15 @@ def sentence(content: Mapping[str, Any]) -> str:
     share, certain = found["share"], content.get("certain", 0)
     if content.get("verdict", "") is None:
         return (
-            f"Linking by distance alone finds {_portion(share)} of the subjects drawn; this is no verdict: somebody "
+            f"Linking by distance alone finds {portion(share)} of the subjects drawn; this is no verdict: somebody "
             "who uses everything that is public may find more."
         )
     expected = "" if found["right"] is not None else " (his own expectation: which links are right is not known here)"
-    who = f"somebody who knows {_knowledge(content.get('knows'))}"
+    who = f"somebody who knows {knowledge(content.get('knows'))}"
     if share == 0 and certain == 0:
         guessed = round(1 / max(found["guessing"], 1e-12))
         return f"Nobody is found by {who}{expected}; blind guessing finds 1 person in {guessed:,}."
     if certain == 0 and share <= max(2.0 * found["guessing"], 0.0) and found["of"] > 20:
-        return f"{_people(share)} can be found by {who}, no more than by blind guessing{expected}."
+        return f"{said_of(share)} can be found by {who}, no more than by blind guessing{expected}."
     sure = f"; {certain:,} with certainty" if certain else ""
-    return f"{_people(share)} can be found by {who}{expected}{sure}."
-
-
-def _portion(share: float) -> str:
-    return f"{100 * share:.3g} %"
-
-
-def _people(share: float) -> str:
-    """A share as a minister would say it."""
-    if share <= 0:
-        return "Nobody"
-    if share >= 0.9995:
-        return "Everybody"
-    if share > 0.5:
-        tenths = round(10 * share)
-        return "Nearly everybody" if tenths == 10 else f"About {tenths} people in 10"
-    return f"About 1 person in {round(1 / share):,}"
-
-
-def _knowledge(knows: Mapping[str, Any] | None) -> str:
-    if knows is None or (knows.get("people", 1) == 1 and not knows.get("chosen")):
-        return "all originals"
-    parts = []
-    if knows.get("chosen"):
-        columns = knows["columns"]
-        listed_names = columns[0] if len(columns) == 1 else f"{', '.join(columns[:-1])} and {columns[-1]}"
-        parts.append(listed_names if len(columns) <= 5 else f"{len(columns)} of the columns")
-    if knows.get("people", 1) != 1:
-        share = knows["people"]
-        parts.append(f"about {_portion(share)} of the people")
-    return " of ".join(parts) if len(parts) > 1 else parts[0]
+    return f"{said_of(share)} can be found by {who}{expected}{sure}."

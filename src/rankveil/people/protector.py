@@ -365,7 +365,7 @@ def masked_in_parts(
         secret = Secret(made.seed, made.fingerprint, made.order, replicate, pseudonyms is not None)
         published = None
         if publish:
-            kept = (schema or Schema()).only(name for name in source.names if name not in made.account.dropped)
+            kept = Schema.of(schema).only(name for name in source.names if name not in made.account.dropped)
             matching: dict[str, Any] = {"mapping": False} if plan.synthetic else {"secret": secret}
             published = auditing.audit(
                 source.path, made.folder.staging, measures=publish, cluster=engine, schema=kept, seed=0, **matching

@@ -8,6 +8,7 @@ from typing import Any
 
 from rankveil.report import figures
 from rankveil.report.chart import Array, Chart
+from rankveil.report.decision import attack_opening
 from rankveil.report.look import number
 from rankveil.report.page import Grid, Section, notes_section, render
 
@@ -50,6 +51,7 @@ def attack_page(
         sections=attack_sections(content, pictures, public=public),
         internal=not public,
         command=command,
+        opening=attack_opening(content),
     )
 
 

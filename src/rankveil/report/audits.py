@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from rankveil.catalogue import get_measure
+from rankveil.catalogue import Used, get_measure
 from rankveil.errors import listing
 from rankveil.report import figures
 from rankveil.report.chart import Array, Chart, Line
+from rankveil.report.decision import opening
 from rankveil.report.look import number
 from rankveil.report.page import Captioned, Grid, Section, notes_section, render, without_rows
 from rankveil.report.uses import uses_grids
@@ -60,17 +62,18 @@ def audit_page(
     """The page of an audit: `content` as its JSON document. The public one holds nothing of single records."""
     return render(
         title="Audit of a release",
-        lead=audit_words(content),
+        lead=audit_words(content, found=False),
         sections=audit_sections(content, pictures, public=public),
         internal=not public,
         command=command,
+        opening=opening(content),
     )
 
 
-def audit_words(content: Mapping[str, Any]) -> str:
-    """An audit in a few sentences: who is found first."""
-    found = content["measures"].get("people_found")
-    said = [_found_words(found)] if found else []
+def audit_words(content: Mapping[str, Any], *, found: bool = True) -> str:
+    """An audit in a few sentences: who is found first, unless that is said elsewhere."""
+    who = content["measures"].get("people_found") if found else None
+    said = [_found_words(who)] if who else []
     said += [
         f"{content['records']} records were compared on {_counted(content['attributes'], 'attribute')}"
         f" ({listing(content['attributes'], most=8)}); {_MAPPINGS[content['mapping']]}."
@@ -284,18 +287,23 @@ def audit_grids(content: Mapping[str, Any], *, public: bool = False) -> list[Cap
                 given["value"],
                 *(_varies(given["details"]) if several else ()),
                 given["better"],
-                get_measure(name).title,
+                records_used(given),
+                f"{get_measure(name).title}. {meaning(name)}",
             )
             for name, given in measures.items()
             if given["family"] == family and name.rpartition("_")[0] not in crossed
         ]
         if rows:
-            made.append((f"{caption} ({family})", ("measure", "value", *more, "better", "what it is"), rows))
+            made.append((f"{caption} ({family})", ("measure", "value", *more, "better", "records", "what it is"), rows))
     made += _models_grid(measures)
     made += [] if public else uses_grids(measures)
     if crossed:
-        rows = [(name, *(errors.get(kind) for kind in _ERRORS)) for name, errors in crossed.items()]
-        made.append(("The information-loss table (loss, lower is better)", ("measure", *_ERRORS.values()), rows))
+        rows = [
+            (name, *(errors.get(kind) for kind in _ERRORS), _records_of_kinds(measures, name))
+            for name, errors in crossed.items()
+        ]
+        headings = ("measure", *_ERRORS.values(), "records")
+        made.append(("The information-loss table (loss, lower is better)", headings, rows))
     by_attribute = {name: given["details"].get("per_attribute") for name, given in measures.items()}
     shown = _shown({name: given for name, given in by_attribute.items() if given}, _BY_ATTRIBUTE)
     if shown:
@@ -310,6 +318,37 @@ def audit_grids(content: Mapping[str, Any], *, public: bool = False) -> list[Cap
         ]
         made.append(("Subdomain by subdomain", ("subdomain", "records", *shown), cells))
     return made
+
+
+def records_used(given: Mapping[str, Any]) -> str:
+    """How many records a number rests on, as it stands beside it.
+
+    >>> records_used({"records": {"used": 25, "most": 25, "of": 5822}})
+    '25 of 5,822'
+    """
+
+    def used(of: Mapping[str, Any]) -> Used:
+        return Used(of["used"], of["most"], of["of"], used(of["masked"]) if "masked" in of else None)
+
+    return str(used(given["records"])) if given.get("records") else ""
+
+
+def _records_of_kinds(measures: Mapping[str, Any], quantity: str) -> str:
+    """The same of losses that differ only in the kind of error."""
+    return listing(
+        dict.fromkeys(
+            records_used(measures[f"{quantity}_{kind}"]) for kind in _ERRORS if f"{quantity}_{kind}" in measures
+        )
+    )
+
+
+def meaning(name: str) -> str:
+    """What a measure says, in one sentence of its docstring.
+
+    >>> meaning("k_anonymity")
+    'The number of released records in the smallest equivalence class: those that agree in all quasi-identifiers.'
+    """
+    return re.split(r"(?<=[.:]) (?=[A-Z])", get_measure(name).summary)[0].rstrip(":")
 
 
 def _by_domain(measures: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from rankveil.catalogue import get_measure, get_method
 from rankveil.errors import listing
 from rankveil.report import figures
 from rankveil.report.chart import Chart
+from rankveil.report.decision import compare_opening
 from rankveil.report.look import number
 from rankveil.report.page import Captioned, Grid, Section, notes_section, render
 
@@ -18,12 +19,14 @@ EXACT = ("risk", "utility", "level")
 
 def compare_page(content: Mapping[str, Any], *, command: str | None = None, public: bool = False) -> str:
     """The page of a comparison: `content` as its JSON document; it tells of no single record."""
+    opening = compare_opening(content, limited=any(what not in EXACT for what in content["at"]))
     return render(
         title="Which method for these data",
-        lead=content["recommendation"],
+        lead="" if opening is not None else content["recommendation"],
         sections=compare_sections(content, public=public),
         internal=not public,
         command=command,
+        opening=opening,
     )
 
 

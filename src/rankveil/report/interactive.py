@@ -337,15 +337,16 @@ def element(chart: Chart) -> str:
         f'<div class="rv-live" role="img" aria-label="{escape(chart.title)}"></div>\n'
         f'<script type="application/json" class="rv-data">{data}</script>\n'
     )
-    return _figure(chart, live=live)
+    return picture(chart, live=live)
 
 
 def still(chart: Chart) -> str:
     """The figure as a still picture with its words, no script."""
-    return f"<style>{STYLE}</style>\n{_figure(chart)}"
+    return f"<style>{STYLE}</style>\n{picture(chart)}"
 
 
-def _figure(chart: Chart, *, live: str = "") -> str:
+def picture(chart: Chart, *, live: str = "") -> str:
+    """The figure with its still picture, and the live one where there is one."""
     note = f'<p class="rv-note">{escape(chart.note)}</p>\n' if chart.note else ""
     return (
         f'<figure class="rv-chart" data-kind="{escape(chart.kind)}">\n'

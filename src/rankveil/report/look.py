@@ -22,7 +22,7 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#
 # combination repeats only after 28 series or more.
 _DASHES = (("-", "solid"), ("--", "dash"), ("-.", "dashdot"), (":", "dot"))
 _MARKERS = (("o", "circle"), ("s", "square"), ("^", "triangle-up"), ("D", "diamond"), ("v", "triangle-down"))
-_HATCHES = (("", ""), ("////", "/"), ("....", "."), ("xxxx", "x"), ("\\\\\\\\", "\\"))
+_HATCHES = (("", ""), ("////", "/"), ("..", "."), ("xxxx", "x"), ("\\\\\\\\", "\\"))
 # From zero to the largest value: straight lines in CIE L*a*b* from one light grey, lightness 96 to 38
 # in equal steps on both sides. In grey the two sides look alike, so the sign must be written too.
 _ABOVE = ("#F3F3F3", "#D2D9E3", "#B0BFD3", "#8FA5C2", "#6C8CB2", "#4675A2", "#0B5E92")

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any
 
+from rankveil.markup import html_table
 from rankveil.report import static
 from rankveil.report.chart import Chart
 from rankveil.report.look import number
@@ -24,14 +25,11 @@ def shown(words: str, *, charts: Iterable[Chart] = (), grids: Iterable[Captioned
         picture = base64.b64encode(static.svg(chart).encode("utf-8")).decode("ascii")
         parts.append(f'<p><b>{escape(chart.title)}</b></p><img alt="" src="data:image/svg+xml;base64,{picture}">')
     for caption, headings, rows in grids:
-        head = "".join(f"<th>{escape(name)}</th>" for name in headings)
-        body = "".join("<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row) + "</tr>" for row in rows)
-        title = f"<caption>{escape(caption)}</caption>" if caption else ""
-        parts.append(f"<table>{title}<tr>{head}</tr>{body}</table>")
+        parts.append(html_table(headings, rows, caption=caption, write=_cell))
     return "".join(parts)
 
 
 def _cell(value: Any) -> str:
     if value is None:
         return ""
-    return escape(number(value) if isinstance(value, float) else str(value))
+    return number(value) if isinstance(value, float) else str(value)

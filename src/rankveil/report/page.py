@@ -1,13 +1,11 @@
 """One self-contained HTML page: the summary in words, then figures, tables, notes, how to repeat.
 
-The page loads nothing. Its Content-Security-Policy allows two scripts by their hashes, plotly.js
-and the few lines that draw the charts, so that even text that slipped past escaping cannot run.
+The page loads nothing and has no script: its charts are pictures, which mail and paper take as they are, and its
+Content-Security-Policy allows none, so that even text that slipped past escaping cannot run.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import math
 import re
 from collections.abc import Sequence
@@ -84,16 +82,24 @@ class Section:
         return _paragraphs(self.text)
 
 
-def render(*, title: str, lead: str, sections: Sequence[Section], internal: bool, command: str | None = None) -> str:
+def render(
+    *,
+    title: str,
+    lead: str,
+    sections: Sequence[Section],
+    internal: bool,
+    command: str | None = None,
+    opening: Opening | None = None,
+) -> str:
     """The page as HTML; an internal one says so on the screen and on every printed sheet.
 
-    A public one has no command, whose arguments may name categories, and its notes name no rows.
+    A public one has no command, whose arguments may name categories, and its notes name no rows. Below an opening all
+    else stands in small under one heading.
     """
     from markupsafe import Markup
 
     if not internal:
         sections = [replace(part, notes=[without_rows(note) for note in part.notes]) for part in sections]
-    scripts = [interactive.plotly_js(), interactive.DRAW] if any(part.charts for part in sections) else []
     return (
         _environment()
         .get_template("page.html.j2")
@@ -103,11 +109,11 @@ def render(*, title: str, lead: str, sections: Sequence[Section], internal: bool
             sections=sections,
             internal=internal,
             command=command if internal else None,
-            policy=_policy(scripts),
-            # Our own scripts, style and drawings, in which names are escaped already.
-            scripts=[Markup(script) for script in scripts],
+            opening=opening if internal or opening is None else replace(opening, advice=()),
+            level=2 if opening is None else 3,
+            # Our own style and drawings, in which names are escaped already.
             chart_style=Markup(interactive.STYLE),
-            draw=lambda chart: Markup(interactive.element(chart)),
+            draw=lambda chart: Markup(interactive.picture(chart)),
         )
     )
 
@@ -122,8 +128,33 @@ def without_rows(note: str) -> str:
 
 
 def notes_section(given: Sequence[str]) -> list[Section]:
-    """The notes as the last part of a page; no part when there are none."""
-    return [Section("Notes", notes=given)] if given else []
+    """The notes as the last part of a page, each once; no part when there are none."""
+    return [Section("Notes", notes=list(dict.fromkeys(given)))] if given else []
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What a page opens with: a light with its words, numbers that decide, and what to do about it."""
+
+    status: str
+    words: str
+    rows: Sequence[OpeningRow] = ()
+    advice: Sequence[tuple[str, str]] = ()
+    """Sentences with their commands; for internal pages only."""
+    rest: str = "All measures"
+    """What stands above everything else."""
+
+
+@dataclass(frozen=True)
+class OpeningRow:
+    """A number that decides."""
+
+    light: str
+    """`red`, `amber`, `green`, or nothing where there is no limit."""
+    name: str
+    value: str
+    limit: str
+    sentence: str
 
 
 @cache
@@ -136,15 +167,6 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-    )
-
-
-def _policy(scripts: Sequence[str]) -> str:
-    digests = [base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii") for script in scripts]
-    allowed = " ".join(f"'sha256-{digest}'" for digest in digests) or "'none'"
-    return (
-        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:; "
-        "base-uri 'none'; form-action 'none'"
     )
 
 

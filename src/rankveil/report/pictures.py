@@ -19,9 +19,9 @@ def pictures_of(pair: Pair, *, levels: Mapping[str, Array]) -> AuditPictures:
     """The pictures of a pair; `levels` are the rank changes of each attribute."""
     marginals = {name: _marginal(pair, j, pair.temporal[j]) for j, name in enumerate(pair.names)}
     numbers = pair.of_kinds(NUMBERS)
-    if numbers is None or not len(numbers.whole):
+    if numbers is None or not all(len(side) for side in numbers.every.sides.values()):
         return AuditPictures(levels, marginals)
-    both = numbers.whole.correlation_x, numbers.whole.correlation_y
+    both = numbers.every.pairs_x.correlation, numbers.every.pairs_y.correlation  # of the records that have both columns
     return AuditPictures(levels, marginals, both, numbers.names)
 
 

@@ -106,7 +106,7 @@ def figure(chart: Chart, *, titled: bool = True) -> Figure:
 def _legend(chart: Chart) -> tuple[list[str], int]:
     """The names in the legend, and how many of them fit side by side."""
     names = [shortened(series.name, most=28 if len(chart.series) <= 6 else 18) for series in chart.series]
-    return names, max(1, min(len(names), int(92 // (max(map(len, names)) + 8))))
+    return names, max(1, min(len(names), int(84 // (max(map(len, names)) + 12))))
 
 
 def _place_legend(axes: Axes, handles: list[Handle], names: list[str], columns: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -18,6 +19,8 @@ _MOST_BARS = 30
 _FEWEST_BINS, _MOST_BINS = 8, 40
 _TAIL = 0.005  # the share of values beyond each end of the bins when a few lie far out
 _MOST_DATES = 24
+_HALVES = 2.0**50
+"""Numbers below are told from those half a unit away."""
 MISSING = "(missing)"
 
 Written = Callable[[float], str]
@@ -67,16 +70,39 @@ def marginals(
         differs, y_label = _apart(series[0].y, series[1].y), "Share of values per bin"
     told = written or number
     said = f"; mean {told(mean(before))} before, {told(mean(after))} after" if numeric else ""
-    alike = f"{name}: the same distribution before and after"
-    found = f"{name}: before and after differ by {100 * differs:.1f} % of the records{said}"
     return Chart(
-        title=title if title is not None else alike if differs == 0 else found,
+        title=title
+        if title is not None
+        else _marginal_title(name, before, after, differs, said, lost=_lost_share(x, y)),
         x_label=name,
         y_label=y_label,
         series=series,
         note=" ".join([*note, *more]),
         kind="marginals",
     )
+
+
+def _marginal_title(name: str, before: Any, after: Any, differs: float, said: str, *, lost: tuple[float, float]) -> str:
+    """What the picture shows: of the values that are there, and of cells that are missing on one side only."""
+    numeric = before.dtype.kind == "f" and after.dtype.kind == "f"
+    same = before.size == after.size and np.array_equal(np.sort(before), np.sort(after))
+    more = ""
+    if numeric and lost[0] != lost[1]:
+        more = f"; missing {100 * lost[0]:.1f} % before, {100 * lost[1]:.1f} % after"
+    of = "values" if more else "records"
+    if differs == 0 and (same or not numeric):
+        return f"{name}: the same distribution before and after{more}"
+    if differs == 0:
+        return f"{name}: the same shares of every bin before and after{said}{more}"
+    share = f"{100 * differs:.1f} %" if differs >= 0.0005 else "less than 0.1 %"
+    return f"{name}: before and after differ by {share} of the {of}{said}{more}"
+
+
+def _lost_share(x: ArrayLike, y: ArrayLike) -> tuple[float, float]:
+    """The share of cells that are missing before and after."""
+    sizes = [(np.asarray(each).size, _present(each).size) for each in (x, y)]
+    before, after = ((size - kept) / max(size, 1) for size, kept in sizes)
+    return before, after
 
 
 def _present(values: ArrayLike) -> Any:
@@ -100,7 +126,7 @@ def _apart(one: Sequence[float], other: Sequence[float]) -> float:
 
 
 def _histograms(before: Array, after: Array) -> tuple[list[Line], list[str]]:
-    edges, cut = _edges(np.concatenate([before, after]))
+    edges, cut = _edges(np.concatenate([before, after]), whole=_whole(before) or _whole(after))
     series = []
     for when, values in (("before", before), ("after", after)):
         counts = np.histogram(np.clip(values, edges[0], edges[-1]), bins=edges)[0]
@@ -113,7 +139,25 @@ def _histograms(before: Array, after: Array) -> tuple[list[Line], list[str]]:
     return series, note
 
 
-def _edges(values: Array, *, most: int = _MOST_BINS) -> tuple[Array, bool]:
+def _whole_edges(low: float, high: float, width: float, *, most: int) -> Array:
+    """Bins around as many whole numbers each, so that no bin has one more than its neighbours.
+
+    >>> _whole_edges(17.0, 66.0, 7.4, most=40).tolist()
+    [16.5, 23.5, 30.5, 37.5, 44.5, 51.5, 58.5, 65.5, 72.5]
+    """
+    first, span = math.floor(low), math.ceil(high) - math.floor(low) + 1
+    most = min(most, span)
+    bins = int(np.clip(span / width if width > 0 else most, min(_FEWEST_BINS, most), most))
+    wide = max(math.ceil(span / bins), 1)
+    return first - 0.5 + wide * np.arange(math.ceil(span / wide) + 1, dtype=np.float64)
+
+
+def _whole(values: Array) -> bool:
+    """Whether these are whole numbers, of a size at which halves can be told from them."""
+    return bool(values.size) and bool(np.abs(values).max() < _HALVES) and np.array_equal(values, np.floor(values))
+
+
+def _edges(values: Array, *, most: int = _MOST_BINS, whole: bool = False) -> tuple[Array, bool]:
     """Bins as wide as Freedman and Diaconis have them, between the outermost values or, if these are far, within."""
     # Halves: the span of the largest numbers would overflow.
     low, inner_low, first, third, inner_high, high = np.quantile(values / 2, [0, _TAIL, 0.25, 0.75, 1 - _TAIL, 1])
@@ -121,6 +165,8 @@ def _edges(values: Array, *, most: int = _MOST_BINS) -> tuple[Array, bool]:
     if cut:
         low, high = inner_low, inner_high
     width = 2 * (third - first) / np.cbrt(values.size)
+    if whole:
+        return _whole_edges(2 * low, 2 * high, 2 * width, most=most), cut
     bins = int(np.clip((high - low) / width, _FEWEST_BINS, most)) if width > 0 else most
     return 2 * np.linspace(low, high, bins + 1), cut
 
@@ -233,7 +279,8 @@ def _heat_title(heat: Heat, table: Array, *, square: bool) -> str:
         return f"No {heat.name} is known"
     if sizes[row, column] == 0:
         return f"Every {heat.name} is 0"
-    return f"Strongest {heat.name}: {heat.rows[row]} and {heat.columns[column]}, {number(table[row, column])}"
+    how = "Largest" if heat.name.startswith("change") else "Strongest"
+    return f"{how} {heat.name}: {heat.rows[row]} and {heat.columns[column]}, {number(table[row, column])}"
 
 
 def loss_per_attribute(losses: Mapping[str, Mapping[str, float]], *, title: str | None = None) -> Chart:

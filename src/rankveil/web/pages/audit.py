@@ -9,8 +9,8 @@ from starlette.datastructures import FormData
 from starlette.responses import HTMLResponse, Response
 
 from rankveil import catalogue
-from rankveil.auditing import Gate
 from rankveil.errors import RankveilError
+from rankveil.verdict.gates import Gate
 from rankveil.web import forms
 from rankveil.web.bench import Bench, Form, go, show
 from rankveil.web.pages import pairs
