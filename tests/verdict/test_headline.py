@@ -11,9 +11,12 @@ import pandas as pd
 import pytest
 
 import rankveil as rv
+from rankveil.catalogue import Value
+from rankveil.report.decision import decision_of
 from rankveil.schema import Schema
 from rankveil.verdict.headline import is_generalised
 from rankveil.verdict.item import HEADLINE, Item, at_most, of_versions
+from rankveil.verdict.utility import worst_utility
 
 SEED = "a" * 32
 CPS1988 = Path(__file__).parents[3] / "shared/data/peers/rdatasets/CPS1988.csv"
@@ -244,3 +247,22 @@ def test_a_survey_against_itself_is_red() -> None:
     assert found["certain"].value == 24355
     assert "92.4 % of 28,155 people" in found["people_found"].sentence
     assert str(CPS1988) in made.advice[0].command
+
+
+def test_of_few_records_half_of_what_another_sample_keeps_is_enough() -> None:
+    """At 5 % a table of few records never keeps a tenth of its cells, whatever is done to it."""
+    few = Value(0.04, {"expected": 0.06})
+    many = Value(0.04, {"expected": 0.6})
+    others = {"correlation_change": Value(0.0, {}), "mean_shift": Value(0.0, {})}
+    assert worst_utility({**others, "table_cells": few}, {}).status == "green"
+    item = worst_utility({**others, "table_cells": many}, {})
+    assert (item.status, item.limit) == ("red", 0.9)
+    assert worst_utility({**others, "table_cells": Value(0.02, {"expected": 0.06})}, {}).status == "red"
+
+
+def test_what_is_lost_for_users_is_no_risk_for_people() -> None:
+    lost = {"id": "worst_utility", "status": "red"}
+    held, near = {"id": "people_found", "status": "green"}, {"id": "people_found", "status": "amber"}
+    assert "protect people are not broken" in decision_of({"status": "red", "headline": [held, lost]})
+    assert "near its limit" in decision_of({"status": "red", "headline": [near, lost]})
+    assert "Do not publish" in decision_of({"status": "red", "headline": [{**held, "status": "red"}, lost]})

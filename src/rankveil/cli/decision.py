@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rankveil.cli import output
-from rankveil.report.decision import DECISIONS, NAMES, light, limit_of, value_of
+from rankveil.report.decision import NAMES, decision_of, light, limit_of, value_of
 
 _WIDE = 96
 _INDENT = " " * 8
@@ -15,7 +15,7 @@ _INDENT = " " * 8
 
 def show_decision(content: Mapping[str, Any]) -> None:
     """Print what decides."""
-    output.line(f"{content['status'].upper()}: {DECISIONS[content['status']]}")
+    output.line(f"{content['status'].upper()}: {decision_of(content)}")
     output.gap()
     for item in content["headline"]:
         value, limit = value_of(item), limit_of(item)

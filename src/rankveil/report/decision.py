@@ -20,6 +20,8 @@ DECISIONS = {
     "amber": "no limit is broken, but something was not measured or is near its limit. Look before you publish.",
     "green": "every limit holds, as far as it was measured.",
 }
+_LOST = "too much of what users need is lost"
+_PROTECTED = "The limits that protect people are not broken."
 _UNITS = {"mean_shift": " sd", "table_cells": "%", "use_kept": "%"}
 
 
@@ -30,7 +32,7 @@ def opening(content: Mapping[str, Any]) -> Opening:
         for item in content["headline"]
     ]
     advice = [(each["sentence"], each["command"]) for each in content["advice"]]
-    return Opening(content["status"], sentence_of(content["status"]), rows, advice)
+    return Opening(content["status"], sentence_of(content), rows, advice)
 
 
 def decision_grid(content: Mapping[str, Any]) -> Captioned:
@@ -39,7 +41,7 @@ def decision_grid(content: Mapping[str, Any]) -> Captioned:
         (light(item), NAMES[item["id"]], value_of(item), limit_of(item), item["sentence"])
         for item in content["headline"]
     ]
-    return f"{content['status'].upper()}: {DECISIONS[content['status']]}", ("", "number", "value", "limit", ""), rows
+    return f"{content['status'].upper()}: {decision_of(content)}", ("", "number", "value", "limit", ""), rows
 
 
 def attack_opening(content: Mapping[str, Any]) -> Opening:
@@ -97,9 +99,20 @@ def compare_opening(content: Mapping[str, Any], *, limited: bool) -> Opening | N
     return Opening("green" if held else "amber", words, rows, rest=rest)
 
 
-def sentence_of(status: str) -> str:
+def decision_of(content: Mapping[str, Any]) -> str:
+    """What the light of an audit means; whether people are at risk, or what users need is lost."""
+    red = [item["id"] for item in content["headline"] if item["status"] == "red"]
+    if red == ["worst_utility"]:
+        amber = any(item["status"] == "amber" for item in content["headline"])
+        return (
+            f"{_LOST}, and something else was not measured or is near its limit." if amber else f"{_LOST}. {_PROTECTED}"
+        )
+    return DECISIONS[content["status"]]
+
+
+def sentence_of(content: Mapping[str, Any]) -> str:
     """What a light means, as a sentence of its own."""
-    words = DECISIONS[status]
+    words = decision_of(content)
     return words[0].upper() + words[1:]
 
 
