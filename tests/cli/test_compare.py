@@ -123,3 +123,19 @@ def test_the_state_is_named_after_the_table(here: Path, refused: Any, original: 
 def test_a_table_that_nothing_reads_names_no_state(here: Path, refused: Any) -> None:
     told = refused("compare", "mysql://me:sesame@host/db", "--methods", "mdav", "--at", "risk=0.1")
     assert told.startswith("mysql://: the format mysql:// cannot be read; use one of ")
+
+
+def test_a_limit_and_what_no_method_reaches(people: str, run: Any) -> None:
+    limit = ("compare", people, "--utility", "um", "--replicates", "2", "--workers", "1", "--write-plan", "plan.toml")
+    found = run(*limit, "--methods", "mdav,identity", "--at", "found", "--json").json
+    assert (found["at"], found["risk"], found["pick"]["id"]) == ({"found": 0.09}, "people_found", "mdav")
+    assert found["pick"]["confirmed"]["held"] == found["pick"]["confirmed"]["seeds"] == 10
+    assert found["recommendation"].startswith("Take mdav with k = ")
+    assert "method" in Path("plan.toml").read_text(encoding="utf-8")
+    Path("plan.toml").unlink()
+    words = (*limit, "--methods", "identity", "--at", "found=0.09")
+    found = run(*words, "--json", code=1).json
+    assert (found["pick"], found["methods"][0]["satisfied"]) == (None, False)
+    assert "plan.toml was not written: no method reached the target" in found["notes"]
+    assert "No method reaches found of at most 0.09. The nearest of each: identity" in run(*words, code=1).out
+    assert not Path("plan.toml").exists()

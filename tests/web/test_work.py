@@ -128,6 +128,22 @@ def test_a_comparison_at_equal_risk(user: Any) -> None:
     assert not any("state" in note for note in document["notes"])
 
 
+def test_a_comparison_within_a_limit(user: Any) -> None:
+    id = user.example()
+    asked = MAP | {"methods": ["mdav"], "replicates": "1"}
+    for given, at in (
+        ({"at": "found", "value": ""}, {"found": 0.09}),
+        ({"at": "found", "value": "0.5"}, {"found": 0.5}),
+        ({"at": "limit", "value": "0.2", "risk": "permutation_level"}, {"permutation_level": 0.2}),
+    ):
+        run = user.do(f"/data/{id}/compare", asked | given)
+        document = user.get(f"/runs/{run}/files/compare.json").json()
+        assert document["at"] == at
+        [method] = document["methods"]
+        assert method["satisfied"] == (document["pick"] is not None)
+    assert document["pick"]["confirmed"]["value"] >= 0.2
+
+
 def test_a_comparison_has_a_target_for_measures_that_ask_for_one(user: Any) -> None:
     id = user.example()
     asked = MAP | {"methods": ["rank_swap"], "replicates": "1", "utility": ["ci_overlap"]}

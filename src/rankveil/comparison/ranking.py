@@ -25,6 +25,9 @@ def rank(made: Comparison) -> None:
             one.rank = leader.rank
         else:
             one.rank, leader = position, one
+    for one in made.methods:  # to which the measure does not apply, which is nothing in their favour
+        if one.reached and one.rank is None:
+            one.rank = len(able) + 1
 
 
 def mark_front(made: Comparison) -> None:

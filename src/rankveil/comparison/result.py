@@ -198,8 +198,8 @@ class Comparison:
         """The measure that decides: the first utility that applies, or the risk where the target is a utility."""
         if "utility" in self.at or (self.limited is not None and not get_measure(self.limited).protects):
             return self.risk
-        there = [one.place.values for one in self.methods if one.place is not None]
-        return next((name for name in self.utilities if any(name in values for values in there)), None)
+        there = [one.place.values for one in self.methods if one.place is not None and one.reached]
+        return next((name for name in (*self.utilities, self.risk) if any(name in values for values in there)), None)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON document of `rankveil compare`."""
@@ -303,6 +303,8 @@ class Comparison:
     def _gain(self, best: Contender, other: Contender, by: str) -> str:
         assert best.place is not None
         assert other.place is not None
+        if by not in other.place.values:
+            return f"{_named(other)} comes to the target too; {by} does not apply to it."
         ours, theirs = best.place.values[by], other.place.values[by]
         if best.rank == other.rank:
             return f"{_named(other)} is as good within chance ({by} {number(theirs.mean)})."

@@ -1,4 +1,4 @@
-"""Compare: methods at equal risk, equal utility, or over the whole map of risk and utility."""
+"""Compare: methods at a limit, at equal risk or utility, or over the whole map of risk and utility."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from starlette.datastructures import FormData
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from rankveil import catalogue
+from rankveil.comparison.target import default_utilities, risk_of, target_of
 from rankveil.errors import ParameterError, RankveilError
 from rankveil.plans import Plan
 from rankveil.report import interactive
@@ -23,9 +24,10 @@ from rankveil.web.workspace import read_json
 _FIRST = ("copula_swap", "mdav", "additive_noise")
 TARGETS = {
     "sweep": "the whole map of risk and utility",
-    "risk": "all at the same risk",
+    "found": "the least strength that keeps the share of people found within the value (0.09 unless given)",
+    "limit": "the least strength that keeps the risk named below within the value",
+    "risk": "all at the same risk, as in the papers",
     "utility": "all at the same utility (the first one ticked)",
-    "found": "the least strength with which at most 9 % of the people are found, nobody with certainty",
     "level": "every attribute at the same permutation level",
 }
 
@@ -101,10 +103,13 @@ def _settings(bench: Bench, source: Source, form: FormData) -> dict[str, Any]:
     target, at = str(form.get("at") or "sweep"), {}
     if target not in TARGETS:
         raise ParameterError("choose where to compare")
-    if target == "found":
-        at = {"found": 0.09}
+    named = str(form.get("risk") or "")
+    risk = risk_of({target: 0.0}, catalogue.get_measure(named).id if named else None)
+    if target == "found" and not str(form.get("value") or "").strip():
+        at = target_of("found", sweep=False)
     elif target != "sweep":
-        at = {target: forms.read_number(form, "value", least=-1e9, most=1e9, what="the value to compare at")}
+        value = forms.read_number(form, "value", least=-1e9, most=1e9, what="the value to compare at")
+        at = target_of({risk if target == "limit" else target: value}, sweep=False)
     utility = [catalogue.get_measure(str(name)).id for name in form.getlist("utility")]
     if not utility:
         raise ParameterError("tick at least one measure of utility or loss")
@@ -118,7 +123,7 @@ def _settings(bench: Bench, source: Source, form: FormData) -> dict[str, Any]:
     return {
         "methods": methods,
         "at": at,
-        "risk": catalogue.get_measure(str(form.get("risk") or "rank_linkage")).id,
+        "risk": risk,
         "utility": utility,
         "replicates": int(forms.read_number(form, "replicates", whole=True, least=1, most=100, what="replicates")),
         "points": int(forms.read_number(form, "points", whole=True, least=3, most=40, what="points of each method")),
@@ -162,6 +167,7 @@ def _page(bench: Bench, source: Source, *, error: str | None = None, given: Form
         given=given,
         methods=list(_methods().values()),
         first=_FIRST,
+        decides=default_utilities(),
         targets=TARGETS,
         risks=[entry for entry in measures if entry.family in ("risk", "confidentiality")],
         utilities=[entry for entry in measures if entry.family in ("utility", "loss")],
