@@ -297,3 +297,25 @@ def test_one_name_is_not_its_letters() -> None:
     release = rv.mask(letters, "identity", then="round", publish="permutation_level", seed=1)
     assert [step["method"] for step in release.manifest["steps"]] == ["identity", "round"]
     assert release.manifest["measures"] == {"permutation_level": 0.0}
+
+
+def weighted(order: list[int]) -> tuple[pa.Table, pa.Table, rv.Schema]:
+    """An original with weights, and the release of its records in another order, which left the weights out."""
+    original = pa.table({"K": ["a", "b", "c", "d"], "X": [1.5, 2.5, 3.5, 4.5], "W": [1.0, 2.0, 3.0, 10.0]})
+    return original, original.take(order).drop_columns("W"), rv.Schema(roles={"W": "weight"})
+
+
+def test_a_release_without_its_weights_has_those_of_the_originals_records() -> None:
+    original, release, schema = weighted([3, 1, 0, 2])
+    made = pair_tables(original, release, columns=["X"], key="K", schema=schema)
+    assert made.known[1].survey is not None
+    assert made.known[1].survey.tolist() == [10.0, 2.0, 1.0, 3.0]
+    audited = rv.audit(original, release, measures=["mean_shift"], columns=["X"], key="K", schema=schema)
+    assert audited["mean_shift"] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_without_a_mapping_nobody_knows_the_weights_that_a_release_left_out() -> None:
+    original, release, schema = weighted([3, 1, 0, 2])
+    made = pair_tables(original, release, columns=["X"], mapping=False, schema=schema)
+    assert made.known[1].survey is None
+    assert any("no weights: its records count once each" in note for note in made.notes)
