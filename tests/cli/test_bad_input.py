@@ -84,8 +84,8 @@ def test_options_of_mask(example: Path, refused: Any, more: tuple[str, ...], sen
 
 
 def test_no_method(example: Path, refused: Any) -> None:
-    said = refused("mask", "original.csv", "-o", "out.csv")
-    assert said.startswith("name a method with --method (additive_noise, ")
+    said = refused("mask", "original.csv", "-o", "out.csv", "--set", "p=20")
+    assert said.startswith("--set is of a method: name it with --method (additive_noise, ")
     assert (
         refused("mask", "original.csv", "-o", "out.csv", "--method", "rank_swop")
         == "there is no method rank_swop; did you mean rank_swap?"
