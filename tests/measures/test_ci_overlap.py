@@ -182,9 +182,8 @@ def test_census(reference_data: Callable[[str], Path]) -> None:
     unit = x.std(axis=0)
     assert made["ci_overlap"] == pytest.approx(np.mean(reference(x / unit, y / unit, 3)[1:]), rel=1e-6)
     assert rv.audit(census, census, measures=["ci_overlap"], target="FEDTAX", columns=list(census))["ci_overlap"] == 1.0
-    exact = rv.audit(
-        census, masked, measures=["ci_overlap"], target="PTOTVAL", columns=list(census)
-    )  # means of sums are sums of means
+    # means of sums are sums of means
+    exact = rv.audit(census, masked, measures=["ci_overlap"], target="PTOTVAL", columns=list(census))
     assert exact["ci_overlap"] == 1.0
 
 
