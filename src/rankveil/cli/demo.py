@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankveil.cli import output
-from rankveil.cli.decision import show_decision
 from rankveil.cli.options import AsJson
 from rankveil.cli.progress import watching
 
@@ -241,6 +240,8 @@ def _document(made: _Demo, paths: dict[str, str]) -> dict[str, Any]:
 
 
 def _show(made: _Demo, out: str) -> None:
+    from rankveil.cli.decision import show_decision
+
     folder = os.path.join(out, "")
     output.say("1000 made-up people, masked in two ways; each release was audited and attacked.")
     output.gap()
