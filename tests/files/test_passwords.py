@@ -40,7 +40,16 @@ def test_no_password_in_anything_that_is_written(
 ) -> None:
     original, released, links = (people(name, blanks=blanks) for name in ("people", "released", "links"))
     pair = [original, released, "--key", "ID", "--columns", "AGE,PAY"]
-    masking = ["mask", original, "--method", "rank_swap", "--release-identifier", "ID", "--publish", "permutation_level"]
+    masking = [
+        "mask",
+        original,
+        "--method",
+        "rank_swap",
+        "--release-identifier",
+        "ID",
+        "--publish",
+        "permutation_level",
+    ]
     masking += ["--role", "ID=identifier", "--seed", "5eed"]  # the exit codes below are those of one draw
     compared = ["compare", original, "--columns", "AGE,PAY", "--methods", "rank_swap", "--sweep"]
     compared += ["--utility", "um", "--replicates", "1", "--workers", "1", "--points", "3", "--pick", "rank_swap=10"]
