@@ -179,7 +179,9 @@ def test_options_of_verify(example: Path, write: Write, refused: Any) -> None:
 
 def test_names_cannot_break_the_sentence(write: Write, refused: Any) -> None:
     write("in.csv", '"A\nB\x1b[2J"\n' + rows(30, lambda i: "??" if i == 3 else str(i % 10)))
-    assert "column A\\nB\\x1b[2J: 1 value is not a number" in refused("mask", "in.csv", *MASK, "--columns", '"A\nB\x1b[2J"')
+    assert "column A\\nB\\x1b[2J: 1 value is not a number" in refused(
+        "mask", "in.csv", *MASK, "--columns", '"A\nB\x1b[2J"'
+    )
 
 
 def test_an_empty_name_of_a_file(refused: Any) -> None:
