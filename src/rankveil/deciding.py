@@ -134,6 +134,8 @@ class _Concluded:
         if name in (self.base.schema.hierarchies or {}):
             return
         cells = self.base.cells(name)
+        if cells.kind == "numeric" and not cells.is_text and np.isinf(cells.numbers()).any():
+            return  # no category, and refused as a number
         if kind == "nominal" and cells.kind != "nominal":
             self.kinds[name] = "nominal"
         elif kind == "ordinal" and made.levels and cells.is_text:

@@ -73,7 +73,12 @@ class Facts:
     @property
     def width(self) -> int:
         """How many digits all whole numbers have, 0 where they differ."""
-        if self.numbers is None or not self.whole or not len(self.numbers) or self.numbers[0] <= 0:
+        if (
+            self.numbers is None
+            or not self.whole
+            or not len(self.numbers)
+            or not 0 < self.numbers[0] <= self.numbers[-1] < 2**53
+        ):
             return 0
         first, last = (len(str(int(self.numbers[place]))) for place in (0, -1))
         return first if first == last else 0

@@ -10,6 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -123,6 +124,8 @@ class Measuring(Computed):
         self.pair = pair
         self._settings = settings or {}
         self._target = target
+        released = getattr(pair, "released", None)
+        self._released = None if released is None else cache(released)
         self._nearest = nearest and pair.mapping == "none"
         self._intruder = intruder
         self._use = use
@@ -300,10 +303,9 @@ class Measuring(Computed):
                 raise NotApplicableError("it needs both tables whole, with all their columns")
             return self._intruder()
         if need == _RELEASED:
-            released = getattr(self.pair, "released", None)
-            if released is None:
+            if self._released is None:
                 raise NotApplicableError("it needs both tables whole, with the labels of their cells")
-            return released()
+            return self._released()
         if need == _USE:
             if self._use is None:
                 raise NotApplicableError("state what the release is to be used for with --use uses.toml")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -148,7 +148,7 @@ def _at_level(
         notes.append(f"compared at the level at which they were released, in groups: {listing(coarse, most=10)}")
     if bands:
         notes.append(f"ranks are those of the bands in which they were released: {listing(bands, most=10)}")
-    return made, {"bands": bands, "released": cache(partial(generalities, original, masked, names, links))}
+    return made, {"bands": bands, "released": partial(generalities, original, masked, names, links)}
 
 
 def said_of_rankings(names: Sequence[str], shared: Sequence[Categories | None]) -> list[str]:

@@ -153,7 +153,7 @@ class Stream:
         rows = self._rows
         if rows is not None and rows.size != size:
             raise ValueError("a stream at chosen rows draws exactly one value for each of them")
-        need = size if rows is None else (int(rows[-1]) + 1 if size else 0)
+        need = size if rows is None else (int(rows.max()) + 1 if size else 0)
         block, skip = divmod(self._start, 2)  # a block of AES holds two words
         source = AESCounter(key=self._key, counter=(self._calls << 64) + block)
         self._calls += 1

@@ -67,7 +67,7 @@ def tied() -> Callable[..., tuple[Any, Any]]:
         rng = np.random.default_rng(seed)
         x = rng.normal(size=(n, 5)) @ (np.eye(5) + 0.4)
         x[:, 1] = np.round(x[:, 1], 1)
-        x[:, 2] = rng.integers(0, 4, n)
+        x[:, 2] = rng.integers(0, 4, n) / 4
         x[: n // 3, 3] = 0.0
         y = x + 0.4 * rng.normal(size=x.shape)
         y[:, 1], y[:, 2] = np.round(y[:, 1], 1), np.round(y[:, 2])

@@ -24,10 +24,12 @@ from rankveil import cluster
 from rankveil.cli import main
 from rankveil.cluster.masks import MaskedParts, masked_table, open_table
 from rankveil.cluster.sending import name_of
+from rankveil.deciding import decided_table
 from rankveil.errors import ClusterError, FileError, FormatError, ParameterError
 from rankveil.manifest import describe
 from rankveil.plans import Plan, make_step
 from rankveil.seeds import Seed
+from rankveil.table import Table
 
 SEED = "5eed0123456789abcdef5eed0123456789abcdef5eed0123456789abcdef5eed"
 RECORDS, ROWS = 300, 100
@@ -47,7 +49,9 @@ def people() -> pa.Table:
 
 def declared() -> rv.Schema:
     rows = [(town, town[0], "*") for town in ("na", "nb", "sa", "sb")]
-    return rv.Schema(hierarchies={"TOWN": rv.Hierarchy(rows)})
+    roles = {"TOWN": "other", "AGE": "confidential", "INCOME": "confidential", "RENT": "confidential"}
+    given = rv.Schema(kinds={"AGE": "numeric"}, roles=roles, hierarchies={"TOWN": rv.Hierarchy(rows)})
+    return decided_table(Table(people(), schema=given)).schema
 
 
 @pytest.fixture

@@ -150,7 +150,7 @@ def words(workers: str, original: str, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     Path("scratch").mkdir()
     Path("seed").write_text(SEED)
-    made = ["mask", original, "-o", OUT, "--method", "rescale", "--seed-file", "seed", "--cluster", workers]
+    made = ["mask", original, "-o", OUT, "--method", "additive_noise", "--seed-file", "seed", "--cluster", workers]
     return [*made, "--scratch", "scratch"]
 
 
@@ -219,7 +219,7 @@ def test_a_release_goes_to_a_bucket_with_its_manifest_and_without_its_secret(
     assert store.writes.index("PUT to/out.manifest.json") > max(
         store.writes.index(f"PUT {key}") for key in WHOLE if key.endswith(".parquet")
     )
-    expected = rv.mask(pq.read_table(original), "rescale", seed=SEED).published()
+    expected = rv.mask(pq.read_table(original), "additive_noise", seed=SEED).published()
     [first, second] = places.parquet_files(OUT)
     parts = []
     for path in (first, second):

@@ -101,8 +101,9 @@ class Variant:
         return self.method.facts(self.method.bind(self.given))
 
     def mask(self, columns: Columns, *, seed: int | str = 1) -> rv.Release:
-        """The release of these columns, whose draws are the same for all columns: tables are compared."""
-        return rv.mask(pa.table(columns), self.plan, seed=CommonSeed.of(seed), shuffled=False)
+        """The release of these columns, all masked as numbers with the same draws: tables are compared."""
+        schema = rv.Schema(kinds=dict.fromkeys(columns, "numeric"), roles=dict.fromkeys(columns, "confidential"))
+        return rv.mask(pa.table(columns), self.plan, seed=CommonSeed.of(seed), shuffled=False, schema=schema)
 
     def run(self, columns: Columns, *, seed: int = 1) -> Columns:
         """The released columns as numbers."""

@@ -42,8 +42,8 @@ def by_roles(measure: Any) -> bool:
 def declared(measure: Any, names: Any) -> rv.Schema:
     """What a measure must know of the columns: the kinds that it takes, or roles."""
     kinds = {} if "numeric" in measure.kinds else dict.fromkeys((name for name in names if name != "W"), "ordinal")
-    if not by_roles(measure):
-        return rv.Schema(kinds=kinds)
+    if not by_roles(measure):  # a column of one value, or of numbers like 1e300, is one to measure, too
+        return rv.Schema(kinds=kinds, roles=dict.fromkeys(names, "confidential"))
     roles = {"A": "quasi-identifier", "W": "weight"} | dict.fromkeys(set(names) - {"A", "W"}, "confidential")
     return rv.Schema(roles={name: roles[name] for name in names})
 

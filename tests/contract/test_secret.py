@@ -56,11 +56,12 @@ def test_a_method_that_draws_nothing_tells_nothing_by_its_seed() -> None:
     ids=lambda plan: plan.steps[0].method,
 )
 def test_the_secret_of_what_cannot_be_undone(plan: rv.Plan) -> None:
-    release = rv.mask(people(), plan, seed=1, shuffled=False)
+    schema = {"roles": {"T": "other"}}  # else pram would exchange the categories where a plan names no columns
+    release = rv.mask(people(), plan, seed=1, shuffled=False, schema=schema)
     words = said_of_secret(release.manifest, release.secret)
     assert words.startswith(UNDOES_NOTHING)
     assert "fingerprint" in words
-    shuffled = rv.mask(people(), plan.then("record_shuffle"), seed=1)
+    shuffled = rv.mask(people(), plan.then("record_shuffle"), seed=1, schema=schema)
     assert said_of_secret(shuffled.manifest, shuffled.secret) == "with it it is known which record is whose"
 
 

@@ -1052,7 +1052,7 @@ def test_a_release_from_table_to_table(place: Any, here: Path, capsys: pytest.Ca
     people = pa.table({"id": [f"p{row}" for row in range(50)], "x": [row * 1.5 for row in range(50)], "k": range(50)})
     save(people, place.url())
     words = ["mask", place.url(), "-o", place.url("released"), "--method", "rank_swap", "--columns", "x,k"]
-    words.append("--keep-order")
+    words += ["--keep-order", "--role", "id=other", "--role", "k=confidential"]
     for more in ([], ["--json"]):
         assert main([*words, *more]) == 0
         said = capsys.readouterr()
@@ -1114,7 +1114,7 @@ def test_a_disk_that_is_full_leaves_nothing(
     address = f"{scheme}:///{tmp_path}/out/survey.db?table=people"
     if old is not None:
         save(old, address)
-    words = ["mask", str(tmp_path / "people.parquet"), "-o", address, "--method", "identity"]
+    words = ["mask", str(tmp_path / "people.parquet"), "-o", address, "--method", "permute"]
     script = (
         "import resource, signal, sys; from rankveil.cli import main; "
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000)); "

@@ -40,8 +40,17 @@ def test_no_password_in_anything_that_is_written(
 ) -> None:
     original, released, links = (people(name, blanks=blanks) for name in ("people", "released", "links"))
     pair = [original, released, "--key", "ID", "--columns", "AGE,PAY"]
-    masking = ["mask", original, "--method", "rank_swap", "--role", "ID=identifier", "--publish", "permutation_level"]
-    masking += ["--seed", "5eed"]  # the exit codes below are those of one draw
+    masking = [
+        "mask",
+        original,
+        "--method",
+        "rank_swap",
+        "--release-identifier",
+        "ID",
+        "--publish",
+        "permutation_level",
+    ]
+    masking += ["--role", "ID=identifier", "--seed", "5eed"]  # the exit codes below are those of one draw
     compared = ["compare", original, "--columns", "AGE,PAY", "--methods", "rank_swap", "--sweep"]
     compared += ["--utility", "um", "--replicates", "1", "--workers", "1", "--points", "3", "--pick", "rank_swap=10"]
     said: dict[str, str] = {}
@@ -91,7 +100,8 @@ def test_what_is_wrong_with_a_table_of_links_is_said_without_its_password(
 def test_rows_that_were_reordered_are_said_without_the_password(
     people: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["mask", people("people"), "-o", people("mixed"), "--method", "record_shuffle"]) == 0
+    masking = ["--method", "additive_noise", "--columns", "AGE,PAY", "--then", "record_shuffle"]
+    assert main(["mask", people("people"), "-o", people("mixed"), *masking]) == 0
     capsys.readouterr()
     Path("mixed.secret.json").rename("elsewhere.json")
     assert main(["audit", people("people"), people("mixed"), "--columns", "AGE,PAY"]) == 2

@@ -406,7 +406,7 @@ def test_a_secret_of_another_original_beside_a_release_is_not_used(
 ) -> None:
     """A mapping that is wrong would make a release look safe, and nobody has named this secret."""
     Path("other.csv").write_text(CSV.replace("3,", "4,"))
-    shuffle = ["--method", "record_shuffle", "--json"]
+    shuffle = ["--method", "additive_noise", "--then", "record_shuffle", "--role", "A=confidential", "--json"]
     assert ran(capsys, "mask", "data.csv", "-o", "out.csv", *shuffle)[0] == 0
     assert ran(capsys, "mask", "other.csv", "-o", "else.csv", *shuffle)[0] == 0
     assert ran(capsys, "audit", "data.csv", "out.csv", "--measures", "um")[0] == 0
@@ -432,7 +432,7 @@ def test_a_planted_link_in_the_place_of_an_output(home: Path, capsys: pytest.Cap
 
 def test_planted_links_in_the_places_of_what_a_comparison_keeps(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["compare", "data.csv", "--methods", "rank_swap", "--at", "risk=0.3", "--utility", "um"]
-    words += ["--replicates", "1", "--workers", "1"]
+    words += ["--columns", "A,B", "--replicates", "1", "--workers", "1"]
     Path("data.csv.compare-state.new").symlink_to("../authorized_keys")
     assert ran(capsys, *words)[0] == 0
     Path("data.csv.compare-state").symlink_to("../authorized_keys")

@@ -19,6 +19,7 @@ from rankveil.files import save
 
 OUTS = ["out.dta", "out.sav", "out.xlsx", "sqlite:///out.db?table=people", "duckdb:///out.db?table=people"]
 PACKAGES = {"out.dta": "pyreadstat", "out.sav": "pyreadstat", "out.xlsx": "openpyxl", OUTS[-1]: "duckdb"}
+MASK = ["--method", "permute", "--columns", "x", "--role", "k=other"]
 SAID = "rankveil: stopped; nothing was written\n"
 
 PROGRAM = """
@@ -46,7 +47,7 @@ def stopped(out):
     watcher = threading.Thread(target=stop_when_begun, args=(done,))
     watcher.start()
     try:
-        code = main(["mask", sys.argv[1], "-o", out, "--method", "identity"])
+        code = main(["mask", sys.argv[1], "-o", out, *sys.argv[3:]])
         done.set()
         watcher.join()
         return code
@@ -78,7 +79,7 @@ def test_stopping_leaves_nothing_of_a_file(people: Path, tmp_path: Path) -> None
     here.mkdir()
     temporary.mkdir()
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(people), json.dumps(OUTS)],
+        [sys.executable, "-c", PROGRAM, str(people), json.dumps(OUTS), *MASK],
         cwd=here,
         env={**os.environ, "TMPDIR": str(temporary)},
         stdout=subprocess.DEVNULL,
@@ -102,7 +103,7 @@ def test_stopping_leaves_the_table_of_a_server(people: Path, server: Any, tmp_pa
     server.sql("CREATE TRIGGER slow BEFORE INSERT ON people FOR EACH ROW EXECUTE FUNCTION slow()")
     command = [sys.executable, "-m", "rankveil", "mask", str(people), "-o", server.url("people")]
     at_work = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'rankveil' AND query LIKE 'COPY%'"
-    with subprocess.Popen([*command, "--method", "identity"], cwd=here, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([*command, *MASK], cwd=here, stderr=subprocess.PIPE, text=True) as process:
         try:
             while process.poll() is None and not server.sql(at_work):
                 time.sleep(0.05)

@@ -15,11 +15,18 @@ from rankveil.plans import Plan
 from rankveil.table import Table
 
 
+def as_they_look(table: pd.DataFrame) -> rv.Schema:
+    """All columns are confidential, and numbers are numbers, however few there are of them."""
+    numbers = [name for name in table if pd.api.types.is_numeric_dtype(table[name])]
+    return rv.Schema(kinds=dict.fromkeys(numbers, "numeric"), roles=dict.fromkeys(map(str, table), "confidential"))
+
+
 class Masked:
     """A release with its rows shuffled, its manifest, and the original row of every released one."""
 
     def __init__(self, original: pd.DataFrame, plan: str | Plan, seed: int, parameters: dict[str, Any]) -> None:
-        release = rv.mask(original, plan, seed=seed, **parameters)
+        schema = as_they_look(original)
+        release = rv.mask(original, plan, seed=seed, schema=schema, **parameters)
         order = np.arange(len(release.data)) if release.secret.order is None else release.secret.order
         rows = np.random.default_rng(1000 + seed).permutation(len(release.data))
         self.original = original
@@ -30,8 +37,8 @@ class Masked:
     def attacked(self, *, manifest: bool = True, **more: Any) -> Finding:
         """With the manifest or without, by an intruder whose draws have nothing to do with the release's."""
         given = self.manifest if manifest else None
-        table = Table(self.data)
-        return find_people(Table(self.original), table, manifest=given, truth=self.truth, **{"seed": 500_000, **more})
+        table, original = (Table(data, schema=as_they_look(data)) for data in (self.data, self.original))
+        return find_people(original, table, manifest=given, truth=self.truth, **{"seed": 500_000, **more})
 
 
 @pytest.fixture(scope="session")

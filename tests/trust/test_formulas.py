@@ -91,6 +91,7 @@ def survey(folder: Path) -> Path:
 def test_mask_refuses_until_it_is_told_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out.csv"
     command = ["mask", str(survey(tmp_path)), "-o", str(out), "--method", "rank_swap", "--set", "p=40", "--json"]
+    command += ["--role", "ANSWER=other"]  # so that its texts pass as they are
     assert main(command) == 2
     said = capsys.readouterr()
     assert (
@@ -127,5 +128,6 @@ def test_mask_knows_three_words(tmp_path: Path, capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize("ending", [".xlsx", ".parquet"])
 def test_other_formats_hold_the_texts_as_they_are(tmp_path: Path, ending: str) -> None:
     out = tmp_path / f"out{ending}"
-    assert main(["mask", str(survey(tmp_path)), "-o", str(out), "--method", "rank_swap", "--json"]) == 0
+    command = ["mask", str(survey(tmp_path)), "-o", str(out), "--method", "rank_swap", "--set", "p=40"]
+    assert main([*command, "--role", "ANSWER=other", "--json"]) == 0
     assert load(out).data.column("ANSWER").to_pylist().count("=1+1") == 2

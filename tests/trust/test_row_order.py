@@ -46,7 +46,7 @@ def people(seed: int = 0, records: int = RECORDS) -> pa.Table:
 def synthetic(method: str, table: Any, **how: Any) -> rv.Release:
     """Income and rent drawn anew; what is beside them passes."""
     own = {"given": ["AGE"]} if "given" in catalogue.get_method(method).parameters else {}
-    return rv.mask(table, method, columns=["INCOME", "RENT"], **own, **how)
+    return rv.mask(table, method, columns=["INCOME", "RENT"], release_identifiers=["NUMBER"], **own, **how)
 
 
 @pytest.mark.parametrize("method", SYNTHETIC)
@@ -124,7 +124,8 @@ def words_of(frame: Any) -> Any:
 def test_categories_do_not_tell_which_record_came_first(made: Any, columns: list[str]) -> None:
     """A dictionary is made in the order of the records: were it released so, it would give the order back."""
     words = [f"word {k:03d}" for k in np.random.default_rng(5).permutation(200)]
-    release = rv.mask(made(words), "permute", columns=columns, then="record_shuffle", seed=1)
+    schema = {"roles": {"WORD": "other", "A": "confidential"}}
+    release = rv.mask(made(words), "permute", columns=columns, then="record_shuffle", seed=1, schema=schema)
     order = release.secret.order
     assert order is not None
     column = words_of(release.data)
@@ -138,7 +139,7 @@ def test_categories_do_not_tell_which_record_came_first(made: Any, columns: list
 def test_an_order_that_means_something_stays() -> None:
     kind = pd.CategoricalDtype(["low", "middle", "high"], ordered=True)
     frame = pd.DataFrame({"LEVEL": pd.Categorical(["high", "low", "middle", "low"] * 5, dtype=kind), "A": range(20)})
-    release = rv.mask(frame, "permute", columns=["A"], then="record_shuffle", seed=1)
+    release = rv.mask(frame, "permute", columns=["A"], then="record_shuffle", seed=1, release_identifiers=["A"])
     assert release.data["LEVEL"].dtype == kind
 
 
@@ -170,7 +171,10 @@ def test_every_plan_with_a_synthetic_step_shuffles_once(names: list[str], sample
 def test_no_place_of_a_small_table_is_certain(records: int, tally: Tally) -> None:
     """Over many seeds every record comes to the first place."""
     table = people(records=records)
-    made = [rv.mask(table, "ipso", columns=["INCOME"], seed=seed).data for seed in range(120)]
+    made = [
+        rv.mask(table, "ipso", columns=["INCOME"], seed=seed, release_identifiers=["NUMBER"]).data
+        for seed in range(120)
+    ]
     first = {each["NUMBER"][0].as_py() for each in made}
     tally("synthetic releases whose order was compared with the original's", 120)
     assert first == set(range(records))  # misses one with a chance of 7 (6/7)^120 < 1e-7
@@ -185,7 +189,7 @@ def test_a_pipeline_gives_a_row_for_every_row() -> None:
 
 def test_the_command_shuffles_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files.save(people(), tmp_path / "people.csv")
-    words = ["--method", "ipso", "--columns", "INCOME,RENT", "--set", "given=AGE"]
+    words = ["--method", "ipso", "--columns", "INCOME,RENT", "--set", "given=AGE", "--release-identifier", "NUMBER"]
     assert main(["mask", str(tmp_path / "people.csv"), "-o", str(tmp_path / "out.csv"), *words]) == 0
     assert "masked by ipso, then record_shuffle" in capsys.readouterr().out
     numbers = files.load(tmp_path / "out.csv").data["NUMBER"].to_pylist()

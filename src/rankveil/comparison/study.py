@@ -148,7 +148,7 @@ class Study:
         rows = np.arange(len(y))
         links = None if mapping == "none" else (rows if applied.order is None else applied.order, rows)
         x, facts["bands"], _ = at_released_level(self.table, self.names, categories, applied.labels, (base.x, y), links)
-        facts["released"] = cache(lambda: generalities(self.table, self.released(applied), self.names, links))
+        facts["released"] = lambda: generalities(self.table, self.released(applied), self.names, links)
         if applied.order is None or applied.order.size == len(self.table):
             if applied.order is not None:
                 back = np.empty_like(y)
