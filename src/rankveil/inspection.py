@@ -129,7 +129,7 @@ def inspect(
     >>> import pyarrow as pa
     >>> seen = inspect(pa.table({"INCOME": [10, 20, 20, None], "TOWN": ["a", "b", "b", "a"]}))
     >>> seen.masked, seen["INCOME"].missing, round(seen["INCOME"].ties, 2)
-    (('INCOME',), 1, 0.67)
+    (('INCOME', 'TOWN'), 1, 0.67)
     """
     table = decided_table(Table.of(data, schema=schema, decimal=decimal), named=listed(columns or ()))
     decisions = table.schema.decisions or {}

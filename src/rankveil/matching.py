@@ -311,13 +311,12 @@ def known_of(original: Table, masked: Table) -> tuple[Known, Known]:
 
 
 def _released_weight(original: Table, masked: Table) -> Array | None:
-    """The weights of the masked records, or the original's where those have none of their own and are as many."""
-    weight = original.weight
-    if weight is None:
+    """The weights of the masked records; None where the release has none, so that only a mapping tells them."""
+    if original.weight is None:
         return None
     name = original.schema.with_role("weight")[0]
     if name not in masked.names:
-        return weight if weight.size == len(masked) else None
+        return None
     try:
         return Table(masked.native, schema=Schema(roles={name: "weight"}), decimal=masked.decimal).weight
     except TableError as error:

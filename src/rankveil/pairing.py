@@ -251,7 +251,7 @@ def true_links(
     if not mapping:
         return None, "none"
     if key is not None:
-        rows_x, rows_y = match_key(original, masked, key, notes)
+        rows_x, rows_y = match_key(original, read_alike(original, masked), key, notes)
         truth = np.full(len(masked), -1, dtype=np.int64)
         truth[rows_y] = rows_x
         return truth, "key"

@@ -22,9 +22,7 @@ def rows(count: int, line: Callable[[int], str] = str) -> str:
         ("empty.csv", "", "empty.csv: is empty"),
         ("ragged.csv", "A,B\n1,2\n3\n", "ragged.csv: row"),
         ("header.csv", "A,B\n", "no records"),
-        ("words.csv", "A,B\nx,y\nz,w\n", "no usable column"),
-        ("text.csv", "A\n" + rows(30, lambda i: "n/a" if i in (11, 20) else str(i)), '(rows 12, 21: "n/a")'),
-        ("infinite.csv", "A\n" + rows(30, lambda i: "inf" if i == 4 else str(i)), "column A: infinite values (row 5)"),
+        ("empties.csv", "A,B\n,\n,\n", "no usable column"),
         ("twice.csv", "A,A\n1,2\n", "several columns are named A"),
         ("data.doc", "A\n1\n", "data.doc"),
     ],
@@ -32,6 +30,19 @@ def rows(count: int, line: Callable[[int], str] = str) -> str:
 def test_a_file_that_cannot_be_masked(write: Write, refused: Any, name: str, text: str, sentence: str) -> None:
     write(name, text)
     assert sentence in refused("mask", name, *MASK)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (rows(30, lambda i: "n/a" if i in (11, 20) else str(i)), '(rows 12, 21: "n/a")'),
+        (rows(30, lambda i: "inf" if i == 4 else str(i)), "column A: infinite values (row 5)"),
+        ("x\nz\n", "column A: rank_swap takes numeric and ordinal and nominal (with a hierarchy) columns"),
+    ],
+)
+def test_a_named_column_that_cannot_be_masked(write: Write, refused: Any, text: str, sentence: str) -> None:
+    write("in.csv", "A\n" + text)
+    assert sentence in refused("mask", "in.csv", *MASK, "--columns", "A", "--role", "A=confidential")
 
 
 @pytest.mark.parametrize("verb", ["inspect", "mask", "audit", "attack", "certify", "verify"])
@@ -48,10 +59,18 @@ def test_a_file_that_is_not_there(example: Path, refused: Any, verb: str) -> Non
 
 def test_the_remedy_for_text_among_numbers_works(write: Write, run: Any, refused: Any) -> None:
     write("in.csv", "A\n" + rows(30, lambda i: "n/a" if i == 11 else "-9" if i == 12 else str(i)))
-    assert refused("mask", "in.csv", *MASK).endswith("declare it missing with --missing n/a")
-    run("mask", "in.csv", *MASK, "--missing", "n/a,-9", "--keep-order")
+    named = (*MASK, "--columns", "A", "--role", "A=confidential")
+    assert refused("mask", "in.csv", *named).endswith("declare it missing with --missing n/a")
+    run("mask", "in.csv", *named, "--missing", "n/a,-9", "--keep-order")
     lines = Path("out.csv").read_text().splitlines()
     assert lines[12:14] == ["n/a", "-9"]
+
+
+def test_text_that_is_read_as_missing_is_told(write: Write, run: Any) -> None:
+    write("in.csv", "A\n" + rows(30, lambda i: "n/a" if i == 11 else str(i)))
+    assert 'note: read as missing cells: "n/a"' in run("mask", "in.csv", *MASK, "--keep-order").out
+    assert Path("out.csv").read_text().splitlines()[12] == "n/a"
+    assert "read as missing" not in run("mask", "in.csv", *MASK, "--missing", "n/a", "--role", "A=confidential").out
 
 
 @pytest.mark.parametrize(
@@ -84,8 +103,8 @@ def test_options_of_mask(example: Path, refused: Any, more: tuple[str, ...], sen
 
 
 def test_no_method(example: Path, refused: Any) -> None:
-    said = refused("mask", "original.csv", "-o", "out.csv")
-    assert said.startswith("name a method with --method (additive_noise, ")
+    said = refused("mask", "original.csv", "-o", "out.csv", "--set", "p=20")
+    assert said.startswith("--set is of a method: name it with --method (additive_noise, ")
     assert (
         refused("mask", "original.csv", "-o", "out.csv", "--method", "rank_swop")
         == "there is no method rank_swop; did you mean rank_swap?"
@@ -159,8 +178,10 @@ def test_options_of_verify(example: Path, write: Write, refused: Any) -> None:
 
 
 def test_names_cannot_break_the_sentence(write: Write, refused: Any) -> None:
-    write("in.csv", '"A\nB\x1b[2J"\n' + rows(30, lambda i: "??" if i == 3 else str(i)))
-    assert "column A\\nB\\x1b[2J: 1 value is not a number" in refused("mask", "in.csv", *MASK)
+    write("in.csv", '"A\nB\x1b[2J"\n' + rows(30, lambda i: "??" if i == 3 else str(i % 10)))
+    assert "column A\\nB\\x1b[2J: 1 value is not a number" in refused(
+        "mask", "in.csv", *MASK, "--columns", '"A\nB\x1b[2J"'
+    )
 
 
 def test_an_empty_name_of_a_file(refused: Any) -> None:

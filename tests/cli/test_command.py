@@ -307,7 +307,7 @@ def test_a_terminal(example: Path) -> None:
     import pty
 
     leader, follower = pty.openpty()
-    words = [*COMMAND, "audit", "original.csv", "masked.csv"]
+    words = [*COMMAND, "audit", "original.csv", "masked.csv", "--measures", "rank_linkage"]  # a measure makes a table
     said = b""
     with subprocess.Popen(words, stdout=follower, stderr=follower, env={**os.environ, "TERM": "xterm"}) as process:
         os.close(follower)

@@ -156,7 +156,8 @@ def test_several_releases_in_other_units_of_time(visits: str, run: Any) -> None:
 def test_a_date_that_there_is_not_stays_text(write: Write, run: Any) -> None:
     days = [f"2020-02-{1 + i:02d}" for i in range(20)] + ["2020-02-31"]
     write("days.csv", "A,DAY\n" + "".join(f"{i},{day}\n" for i, day in enumerate(days)))
-    run("mask", "days.csv", "-o", "out.parquet", "--method", "permute", "--columns", "A", "--keep-order")
+    named = ("--columns", "A", "--role", "A=confidential")
+    run("mask", "days.csv", "-o", "out.parquet", "--method", "permute", *named, "--keep-order")
     assert files.load("out.parquet").data.column("DAY").to_pylist() == days
 
 

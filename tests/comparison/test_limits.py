@@ -215,3 +215,18 @@ def test_defaults() -> None:
         target_of({"k_anonymity": 0.5}, sweep=False)
     with pytest.raises(ParameterError, match=r"needs a value, as in --at distance_linkage=0\.05"):
         target_of("distance_linkage", sweep=False)
+
+
+def test_the_whole_release_is_confirmed_not_the_first_step_alone() -> None:
+    """Categories that a method does not take are masked besides; fresh seeds attack what would be released."""
+    people = rv.datasets.demo(150).select(["SEX", "REGION", "AGE", "INCOME"])
+    made = rv.compare(
+        people, ["copula_swap"], at={"found": 0.2}, utility=["correlation_change"], replicates=2, workers=1
+    )
+    assert made.pick is not None
+    place = made.pick.method.place
+    assert place is not None
+    assert [step.method for step in place.plan.steps] == ["copula_swap", "pram"]
+    assert made.pick.method.passed_through == ()
+    release = rv.mask(people, place.plan)
+    assert rv.attack(people, release).found == pytest.approx(made.pick.confirmed["found"], abs=0.1)

@@ -96,7 +96,8 @@ def test_bands_that_overlap_or_were_swapped_are_seen() -> None:
 def test_the_audit_of_a_recoded_release_by_our_own_method() -> None:
     before = {name: column for name, column in people().items() if name in ("AGE", "PAY")}
     release = rv.mask(pa.table(before), "recode", columns=["AGE"], cuts=["30", "50", "70"])
-    made = rv.audit(pa.table(before), release, measures=["permutation_level", "ncp"])
+    schema = rv.Schema(roles=dict.fromkeys(before, "quasi-identifier"))
+    made = rv.audit(pa.table(before), release, measures=["permutation_level", "ncp"], schema=schema)
     assert level_of(made, "AGE") == 0.0
     low, high = before["AGE"].min(), before["AGE"].max()
     ends = [low, 30, 50, 70, high]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from sitebuilder import inventory
 from sitebuilder.reference import EXAMPLES
@@ -12,8 +13,11 @@ from rankveil import catalogue
 METHODS = sorted(catalogue.methods())
 
 
-def released(method: str, seed: int) -> object:
-    return rv.mask(rv.datasets.demo(), method, seed=seed, **EXAMPLES.get(method, {})).data
+def released(method: str, seed: int) -> pa.Table:
+    """What a method alone makes of the demo: without named columns others would be exchanged beside it."""
+    named = catalogue.get_method(method).works_on in ("column", "columns")
+    own = {"columns": ["INCOME", "TAX", "SAVINGS"]} if named else {}
+    return rv.mask(rv.datasets.demo(), method, seed=seed, **{**own, **EXAMPLES.get(method, {})}).data
 
 
 def test_every_method_is_in_it_with_a_reason() -> None:
@@ -45,5 +49,5 @@ def test_every_method_is_in_one_of_the_tables() -> None:
 
 @pytest.mark.parametrize("method", [name for name in METHODS if not catalogue.get_method(name).post])
 def test_a_method_without_a_secret_can_be_done_again_by_whoever_has_the_original(method: str) -> None:
-    same = released(method, 1).equals(released(method, 2))  # type: ignore[attr-defined]
+    same = released(method, 1).equals(released(method, 2))
     assert same is (inventory.secret_of(catalogue.get_method(method)) == "nothing")

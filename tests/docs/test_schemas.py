@@ -54,7 +54,7 @@ COMMANDS = [
     "audit original.csv masked.csv synthetic.csv --measures cm2,um,emd --fail-if emd>=0  # 1",
     "audit people.csv people.csv --key PERSON --measures cm1,um",
     "attack original.csv masked.csv --subsets  # 1",
-    "attack people.csv swapped.csv --knows AGE,SEX --people 0.5 --draws 50",
+    "attack people.csv swapped.csv --knows SEX,EDUCATION --people 0.5 --draws 50",
     "attack original.csv original.csv  # 1",
     "attack people.csv swapped.csv --no-mapping --draws 50  # 1",
     "attack people.csv suppressed.csv --columns SEX,EDUCATION,INCOME  # 1",

@@ -27,7 +27,7 @@ EIA = [
 
 
 def audit(x: Any, y: Any, *measures: str, **matching: Any) -> rv.Audit:
-    return rv.audit(pd.DataFrame(x), pd.DataFrame(y), measures=list(measures or ALL), **matching)
+    return rv.audit(pd.DataFrame(x), pd.DataFrame(y), measures=list(measures or ALL), columns=list(x), **matching)
 
 
 @pytest.fixture(params=["census", "eia"])

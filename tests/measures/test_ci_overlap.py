@@ -175,14 +175,15 @@ def test_it_says_when_it_has_no_meaning(columns: Any, target: int | None, why: s
 
 def test_census(reference_data: Callable[[str], Path]) -> None:
     census = pd.read_csv(reference_data("census"))
-    masked = rv.mask(census, "mdav", k=5, seed=1).data
-    made = rv.audit(census, masked, measures=["ci_overlap"], target="FEDTAX")
+    masked = rv.mask(census, "mdav", k=5, seed=1, columns=list(census)).data
+    made = rv.audit(census, masked, measures=["ci_overlap"], target="FEDTAX", columns=list(census))
     assert made.values["ci_overlap"].details["left_out"] == ["PTOTVAL"]  # POTHVAL + PEARNVAL
     x, y = (frame.drop(columns="PTOTVAL").to_numpy(dtype=np.float64) for frame in (census, masked))
     unit = x.std(axis=0)
     assert made["ci_overlap"] == pytest.approx(np.mean(reference(x / unit, y / unit, 3)[1:]), rel=1e-6)
-    assert rv.audit(census, census, measures=["ci_overlap"], target="FEDTAX")["ci_overlap"] == 1.0
-    exact = rv.audit(census, masked, measures=["ci_overlap"], target="PTOTVAL")  # means of sums are sums of means
+    assert rv.audit(census, census, measures=["ci_overlap"], target="FEDTAX", columns=list(census))["ci_overlap"] == 1.0
+    # means of sums are sums of means
+    exact = rv.audit(census, masked, measures=["ci_overlap"], target="PTOTVAL", columns=list(census))
     assert exact["ci_overlap"] == 1.0
 
 

@@ -53,7 +53,8 @@ TARGETED = [name for name, each in measures().items() if "target" in inspect.sig
 
 def audited(x: pa.Table, y: pa.Table) -> rv.Audit:
     """Every measure, those of a stated use too."""
-    made, use = rv.audit(x, y, schema=SCHEMA), rv.audit(x, y, target="X", measures=TARGETED, schema=SCHEMA)
+    made = rv.audit(x, y, schema=SCHEMA, use={"means": [{"of": "X", "by": "G"}]})
+    use = rv.audit(x, y, target="X", measures=TARGETED, schema=SCHEMA)
     made.values.update(use.values)
     for name in use.values:
         made.not_applicable.pop(name, None)

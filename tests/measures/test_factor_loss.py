@@ -147,8 +147,8 @@ def test_census(reference_data: Callable[[str], Path]) -> None:
     # PTOTVAL is the sum of PEARNVAL and POTHVAL, so that one of the 13 components has no variance
     census = pd.read_csv(reference_data("census"))
     names = [f"loss_{quantity}_{kind}" for quantity in QUANTITIES for kind in KINDS]
-    masked = rv.mask(census, "mdav", k=3).data
-    made = rv.audit(census, masked, measures=names)
+    masked = rv.mask(census, "mdav", k=3, columns=list(census)).data
+    made = rv.audit(census, masked, measures=names, columns=list(census))
     assert made.values["loss_factor_scores_mv"].details["zeros_left_out"] == 13
     x, y = census.to_numpy(float), masked.to_numpy(float)
     for kind in KINDS:

@@ -32,7 +32,7 @@ QUANTITIES = ("values", "means", "covariances", "variances", "correlations")
 def measured(name: str, x: Any = X, y: Any = Y, **matching: Any) -> rv.catalogue.Value:
     """The value of a measure on two arrays whose columns are called A, B, ..."""
     tables = [pa.table({chr(65 + j): column for j, column in enumerate(np.transpose(each))}) for each in (x, y)]
-    made = rv.audit(*tables, measures=[name], **matching)
+    made = rv.audit(*tables, measures=[name], columns=tables[0].column_names, **matching)
     made[name]  # says why when it does not apply
     return made.values[name]
 
@@ -283,27 +283,31 @@ def census(reference_data: Callable[[str], Path]) -> pd.DataFrame:
 
 def test_microaggregation_loses_as_much_variance_as_the_values_move(census: pd.DataFrame) -> None:
     # total = between + within sum of squares: Domingo-Ferrer and Mateo-Sanz 2002, section 2
-    masked = rv.mask(census, "mdav", k=3).data
-    made = rv.audit(census, masked, measures=["loss_values_mse", "loss_variances_mae", "il2", "il"])
+    masked = rv.mask(census, "mdav", k=3, columns=list(census)).data
+    made = rv.audit(
+        census, masked, measures=["loss_values_mse", "loss_variances_mae", "il2", "il"], columns=list(census)
+    )
     assert made["loss_variances_mae"] == pytest.approx(made["loss_values_mse"], rel=1e-9)
     assert made["il2"] < 1e-12
 
 
 def test_rescaled_microaggregation_loses_no_mean_and_no_variance(census: pd.DataFrame) -> None:
     # Mateo-Sanz, Domingo-Ferrer and Sebé 2005, Table 3: PIL(m1) = PIL(m2) = 0, and PIL(r) is as before
-    steps = rv.Plan((rv.Step("mdav", {"k": 3}), rv.Step("rescale")))
-    plain = rv.audit(census, rv.mask(census, "mdav", k=3).data, measures=["il5"])
-    made = rv.audit(census, rv.mask(census, steps).data, measures=["il2", "il3", "il5"])
+    steps = rv.Plan((rv.Step("mdav", {"k": 3}, {}, list(census)), rv.Step("rescale")))
+    plain = rv.audit(
+        census, rv.mask(census, "mdav", k=3, columns=list(census)).data, measures=["il5"], columns=list(census)
+    )
+    made = rv.audit(census, rv.mask(census, steps).data, measures=["il2", "il3", "il5"], columns=list(census))
     assert made["il2"] < 1e-12
     assert made["il3"] < 1e-12
     assert made["il5"] == pytest.approx(plain["il5"], rel=1e-9)
 
 
 def test_every_cell_of_the_table_on_census(census: pd.DataFrame) -> None:
-    masked = rv.mask(census, "mdav", k=3).data
+    masked = rv.mask(census, "mdav", k=3, columns=list(census)).data
     x, y = census.to_numpy(float), masked.to_numpy(float)
     names = [f"loss_{quantity}_{kind}" for quantity in QUANTITIES for kind in KINDS]
-    made = rv.audit(census, masked, measures=names)
+    made = rv.audit(census, masked, measures=names, columns=list(census))
     for quantity in QUANTITIES:
         for kind in KINDS:
             expected = by_the_table(quantity, kind, x, y)

@@ -352,7 +352,12 @@ def test_microaggregation_has_more_utility_than_noise_on_census(reference_data: 
     # rank swapping breaks, are terms of the quadratic model: what breaks them is told apart completely
     census = pd.read_csv(reference_data("census"))
     kept, noisy, swapped = (
-        rv.audit(census, rv.mask(census, method, seed=1, **parameters).data, measures=["propensity"])["propensity"]
+        rv.audit(
+            census,
+            rv.mask(census, method, seed=1, columns=list(census), **parameters).data,
+            measures=["propensity"],
+            columns=list(census),
+        )["propensity"]
         for method, parameters in (
             ("mdav", {"k": 5}),
             ("correlated_noise", {"gamma": 1.0}),

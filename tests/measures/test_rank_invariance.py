@@ -46,7 +46,7 @@ def pairs(draw: st.DrawFn, *, ties: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def measured(measure: str, x: pd.DataFrame, y: pd.DataFrame) -> Any:
     """The value, or the reason why there is none."""
-    made = rv.audit(x, y, measures=[measure])
+    made = rv.audit(x, y, measures=[measure], columns=list(x))
     return made.not_applicable.get(measure) or made[measure]
 
 

@@ -54,9 +54,11 @@ def test_all_pairs_by_brute_force(name: str, rows: list[tuple[int, ...]]) -> Non
     apart = np.abs(rankdata(table[:, :2], axis=0)[:, None] - rankdata(table[:, 2:], axis=0)[None])
     pairs = apart.max(axis=2) if name == "permutation_linkage" else np.sqrt((apart**2).sum(axis=2))
     expected = np.mean(np.log1p(pairs.min(axis=1))) / 2
-    assert rv.audit(x, y, measures=[name])[name] == pytest.approx(expected, abs=1e-12)
+    assert rv.audit(x, y, measures=[name], columns=["A", "B"])[name] == pytest.approx(expected, abs=1e-12)
     turned = y.iloc[::-1].reset_index(drop=True)
-    assert rv.audit(x, turned, measures=[name], mapping=False)[name] == pytest.approx(expected, abs=1e-12)
+    assert rv.audit(x, turned, measures=[name], columns=["A", "B"], mapping=False)[name] == pytest.approx(
+        expected, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize(("data", "printed", "expected"), [("census", 0.45, 0.451), ("eia", 0.58, 0.576)])
@@ -66,7 +68,9 @@ def test_the_published_values(
     # Domingo-Ferrer, Ricci and Soria-Comas 2017, section 5: microaggregation with k = 5
     table = pd.read_csv(reference_data(data))
     table = table[EIA] if data == "eia" else table
-    made = rv.audit(table, rv.mask(table, "mdav", k=5).data, measures=["rank_linkage"])
+    made = rv.audit(
+        table, rv.mask(table, "mdav", k=5, columns=list(table)).data, measures=["rank_linkage"], columns=list(table)
+    )
     assert made["rank_linkage"] == pytest.approx(expected, abs=5e-4)
     assert round(made["rank_linkage"], 2) == printed
 

@@ -20,7 +20,7 @@ CROSS = np.array([[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]])  # uncorr
 
 def um(x: Any, y: Any, **settings: Any) -> Value:
     frames = [pd.DataFrame(side, columns=None if isinstance(side, dict) else ["A", "B"]) for side in (x, y)]
-    made = rv.audit(*frames, measures=["um"], settings={"um": settings}, mapping=False)
+    made = rv.audit(*frames, measures=["um"], columns=list(frames[0]), settings={"um": settings}, mapping=False)
     if "um" in made.not_applicable:
         raise rv.NotApplicableError(made.not_applicable["um"])
     return made.values["um"]

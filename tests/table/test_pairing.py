@@ -83,7 +83,7 @@ def test_keys_that_are_no_keys() -> None:
 
 
 def test_by_the_order_of_the_secret() -> None:
-    release = rv.mask(ORIGINAL, "record_shuffle", seed=11)
+    release = rv.mask(ORIGINAL, "record_shuffle", seed=11, release_identifiers=["key"])
     both = paired(ORIGINAL, release.data, secret=release.secret)
     assert both.mapping == "secret"
     assert np.array_equal(both.x, both.y)
@@ -92,7 +92,7 @@ def test_by_the_order_of_the_secret() -> None:
     assert "the secret maps 5 records, the files have 5 and 4" in refused(
         ORIGINAL, release.data.slice(0, 4), secret=release.secret
     )
-    kept = rv.mask(ORIGINAL, "permute", seed=11)
+    kept = rv.mask(ORIGINAL, "permute", seed=11, release_identifiers=["key"])
     assert paired(ORIGINAL, kept.data, secret=kept.secret).mapping == "rows"
     # the name of its file is not the secret: rows would be taken for matched
     assert "secret must be the secret of a release" in refused(ORIGINAL, release.data, secret="release.secret.json")
@@ -282,7 +282,7 @@ def test_reverse_mapping_refuses_masked_values_without_an_original() -> None:
 
 
 def test_a_table_keeps_its_own_declarations() -> None:
-    table = rv.Table(ORIGINAL)
+    table = rv.Table(ORIGINAL, schema=rv.Schema(roles={"key": "confidential", "x": "confidential"}))
     assert rv.audit(table, table, schema=table.schema, decimal=".").attributes == ("key", "x")
     with pytest.raises(rv.ParameterError, match="a Table has its own schema"):
         rv.audit(table, table, schema=rv.Schema(roles={"key": "identifier"}))
@@ -294,6 +294,29 @@ def test_one_name_is_not_its_letters() -> None:
     letters = pa.table({"k": [1.0, 2.0], "e": [2.0, 1.0], "y": [1.0, 3.0], "key": [5.0, 4.0]})
     assert rv.audit(letters, letters, columns="key", measures="permutation_level").attributes == ("key",)
     assert rv.audit(letters, letters, fail_if="permutation_level<0.1").ok is False
-    release = rv.mask(letters, "identity", then="round", publish="permutation_level", seed=1)
+    schema = rv.Schema(roles={"key": "confidential"})
+    release = rv.mask(letters, "identity", then="round", publish="permutation_level", seed=1, schema=schema)
     assert [step["method"] for step in release.manifest["steps"]] == ["identity", "round"]
     assert release.manifest["measures"] == {"permutation_level": 0.0}
+
+
+def weighted(order: list[int]) -> tuple[pa.Table, pa.Table, rv.Schema]:
+    """An original with weights, and the release of its records in another order, which left the weights out."""
+    original = pa.table({"K": ["a", "b", "c", "d"], "X": [1.5, 2.5, 3.5, 4.5], "W": [1.0, 2.0, 3.0, 10.0]})
+    return original, original.take(order).drop_columns("W"), rv.Schema(roles={"W": "weight"})
+
+
+def test_a_release_without_its_weights_has_those_of_the_originals_records() -> None:
+    original, release, schema = weighted([3, 1, 0, 2])
+    made = pair_tables(original, release, columns=["X"], key="K", schema=schema)
+    assert made.known[1].survey is not None
+    assert made.known[1].survey.tolist() == [10.0, 2.0, 1.0, 3.0]
+    audited = rv.audit(original, release, measures=["mean_shift"], columns=["X"], key="K", schema=schema)
+    assert audited["mean_shift"] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_without_a_mapping_nobody_knows_the_weights_that_a_release_left_out() -> None:
+    original, release, schema = weighted([3, 1, 0, 2])
+    made = pair_tables(original, release, columns=["X"], mapping=False, schema=schema)
+    assert made.known[1].survey is None
+    assert any("no weights: its records count once each" in note for note in made.notes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shlex
 import subprocess
@@ -9,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import rankveil as rv
@@ -21,8 +24,9 @@ CSV = "NAME,AGE,LEVEL,PAY\n" + "".join(f"p{i},{20 + i % 50},{'low' if i % 3 else
 def test_an_upload_becomes_a_table(user: Any) -> None:
     id = user.upload("survey.csv", CSV)
     text = user.get(f"/data/{id}").text
-    assert "60 records, 4 columns; 2 would be masked" in text
-    assert "looks like an identifier" in text
+    assert "60 records, 4 columns; 3 would be masked" in text
+    assert "AGE, LEVEL, PAY.</p>" in text
+    assert "NAME looks like an identifier" in text
     assert "survey.csv" in user.get("/").text
 
 
@@ -92,21 +96,29 @@ def test_a_wrong_declaration_is_told_beside_the_form_and_kept_in_it(user: Any) -
     assert user.told(f"/data/{id}", everything) == "every column is left out; keep at least one"
 
 
-@pytest.mark.parametrize(
-    ("cell", "sentence"),
-    [
-        ("n/a", "column A: 1 value is not a number (row 21: &#34;n/a&#34;); declare it missing: enter n/a under"),
-        ("inf", "column A: infinite values (row 21); remove them, or enter how they are written (such as inf) under"),
-    ],
-)
-def test_what_keeps_a_table_from_being_masked_is_said_with_its_remedy(user: Any, cell: str, sentence: str) -> None:
-    id = user.upload("a.csv", "A,B\n" + "".join(f"{i},{i}\n" for i in range(20)) + f"{cell},20\n")
+def test_what_keeps_a_table_from_being_masked_is_said_with_its_remedy(user: Any) -> None:
+    ages = [float(i) for i in range(20)]
+    written = io.BytesIO()
+    pq.write_table(pa.table({"AGE": [*ages, float("inf")], "PAY": [*ages, 20.5]}), written)
+    id = user.upload("a.parquet", written.getvalue())
     text = user.get(f"/data/{id}").text
     assert "This table cannot be masked yet" in text
-    assert f"{sentence} “What stands for a missing cell”" in text
+    remedy = "remove them, or enter how they are written (such as inf) under “What stands for a missing cell”"
+    assert f"column AGE: infinite values (row 21); {remedy}" in text
     assert "not yet: see above" in text
-    assert user.told(f"/data/{id}/mask/step", {"method": "rank_swap"}).startswith("column A: ")
-    user.post(f"/data/{id}", {"missing": cell})
+    assert user.told(f"/data/{id}/mask/step", {"method": "rank_swap"}).startswith("column AGE: ")
+    user.post(f"/data/{id}", {"missing": "inf"})
+    assert "cannot be masked yet" not in user.get(f"/data/{id}").text
+    user.post(f"/data/{id}/mask/step", {"method": "rank_swap"})
+
+
+@pytest.mark.parametrize("cell", ["n/a", "??"])
+def test_text_among_declared_numbers_is_said_with_its_remedy(user: Any, cell: str) -> None:
+    id = user.upload("a.csv", "AGE,PAY\n" + "".join(f"{i},{i}\n" for i in range(20)) + f"{cell},20\n")
+    numbers = {"kind-0": "numeric", "role-0": "confidential"}
+    told = user.told(f"/data/{id}", numbers)
+    assert f'column AGE: 1 value is not a number (row 21: "{cell}"); declare it missing: enter {cell} under' in told
+    user.post(f"/data/{id}", {**numbers, "missing": cell})
     assert "cannot be masked yet" not in user.get(f"/data/{id}").text
     user.post(f"/data/{id}/mask/step", {"method": "rank_swap"})
 
@@ -186,7 +198,7 @@ def test_each_step_shows_its_effect(user: Any) -> None:
 
 
 def test_a_large_table_is_tried_on_a_stated_sample(user: Any) -> None:
-    id = user.upload("long.csv", "A\n" + "".join(f"{i}\n" for i in range(6000)))
+    id = user.upload("long.csv", "A\n" + "".join(f"{i * i % 4999}\n" for i in range(6000)))
     user.post(f"/data/{id}/mask/step", {"method": "rank_swap"})
     assert "a random sample of 5000 of the 6000 records" in user.get(f"/data/{id}/mask").text
 

@@ -87,6 +87,8 @@ def audit(
 
     if public and report is None:
         raise ParameterError("--public is about the page of --report: give both")
+    if use is not None:
+        addresses.refuse_address(use, "file of uses")
     found: list[str] = []
     if report is not None:
         inputs = {
@@ -132,7 +134,8 @@ def audit(
             for_use |= {"manifest": told if several else told[0], "people": people}
             made = rv.audit(both.original, both.masked, progress=progress, **asked, **for_use, **both.matching)
             made.notes[:0] = [*place.notes, *both.notes]
-        made.of_files(*map(addresses.hidden_word, (original, masked[0])), reading=reading.told)
+        declared = [addresses.hidden_word(word) for word in reading.told]
+        made.of_files(*map(addresses.hidden_word, (original, masked[0])), reading=declared)
         if report is not None:
             made.report(report, command=addresses.command(context.obj), public=public)
     content = made.to_dict()

@@ -17,7 +17,7 @@ from rankveil.errors import ClusterError, ParameterError
 
 EXAMPLE = (
     "rankveil compare rankveil-demo/original.csv --columns AGE,INCOME,SAVINGS \\\n"
-    "    --methods copula_swap,mdav --at found=0.09 --write-plan best.toml\n"
+    "    --methods copula_swap,rank_swap --at distance_linkage=0.05 --replicates 2 --write-plan best.toml\n"
     "rankveil compare rankveil-demo/original.csv --methods mdav,rank_swap --at risk=0.7 --cluster local:2"
 )
 

@@ -38,7 +38,9 @@ def mask(
     *,
     file: Annotated[str, typer.Argument(metavar="IN", help="The original table.", show_default=False)],
     out: Annotated[str, typer.Option("--output", "-o", metavar="OUT", help="The release.", show_default=False)],
-    method: Annotated[str | None, typer.Option("--method", metavar="ID", help="See rankveil methods.")] = None,
+    method: Annotated[
+        str | None, typer.Option("--method", metavar="ID", help="See rankveil methods. [copula_swap]")
+    ] = None,
     given: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="A parameter; alpha.INCOME=0.3 for one column. Repeatable."),
@@ -250,6 +252,7 @@ def _plan(
     method: str | None, given: list[str] | None, then: list[str] | None, plan: str | None, columns: list[str] | None
 ) -> Plan:
     from rankveil import catalogue
+    from rankveil.people.protector import DEFAULT_METHOD
     from rankveil.plans import Plan, make_step
 
     if plan is not None:
@@ -258,11 +261,13 @@ def _plan(
                 "--plan holds methods, parameters and columns; leave out --method, --set and --columns"
             )
         steps = _read_plan(plan)
-    elif method is None:
+    elif method is None and given:
         able = [name for name, entry in catalogue.methods().items() if not entry.post]
-        raise ParameterError(f"name a method with --method ({', '.join(able)}) or a file of steps with --plan")
+        raise ParameterError(f"--set is of a method: name it with --method ({', '.join(able)})")
     else:
-        steps = Plan((make_step(method, words.pairs(given, option="--set", lists=True), columns=columns),))
+        steps = Plan(
+            (make_step(method or DEFAULT_METHOD, words.pairs(given, option="--set", lists=True), columns=columns),)
+        )
     for text in then or ():
         name, _, parameters = (part.strip() for part in text.partition(":"))
         # a post-step works on what was masked before it; another masking on the chosen columns

@@ -250,12 +250,15 @@ def _notes(study: Study, contestants: Sequence[Contestant], asked: Asked) -> lis
     incomplete = len(study.table) - int(study.base.complete.sum())
     if incomplete:
         notes.append(f"{incomplete} of {len(study.table)} records have missing values, left out where those are needed")
-    if any(study.left_by(one.masked(study)) for one in contestants):
+    if any(study.left_by(one.changed(study)) for one in contestants):
         notes.append("columns that are not masked are evidence for whoever looks for people, compared or not")
     for one in contestants:
-        left = [name for name in study.names if name not in one.masks(study)]
+        changed = one.changed(study)
+        left = [name for name in study.names if name not in changed]
         if left:
             notes.append(f"{one.method.id} leaves as they are: {listing(left, most=10)}")
+        for step in one.besides:
+            notes.append(f"beside {one.method.id}, {step.method} masks {listing(step.columns or (), most=10)}")
         if one.study != one.fixed:
             notes.append(
                 f"{one.method.id} was studied with {one.method.reproducible_with}=true, which repeats itself; "

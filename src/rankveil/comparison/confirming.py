@@ -110,8 +110,8 @@ def _failed(told: Mapping[str, Any], asked: Asked, results: Sequence[Result]) ->
 def fresh_plan(one: Contestant, made: Contender) -> Plan:
     """The plan at its strength, with the parameters that make a study repeatable."""
     assert made.place is not None
-    step = made.place.plan.steps[0]
-    return Plan((replace(step, parameters={**step.parameters, **one.study}),))
+    step, *besides = made.place.plan.steps
+    return Plan((replace(step, parameters={**step.parameters, **one.study}), *besides))
 
 
 def _whole(one: Contestant, made: Contender) -> Task:

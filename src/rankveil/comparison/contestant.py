@@ -81,6 +81,10 @@ class Contestant:
         """The columns that the method masks; an error says why it can mask none."""
         return masking.columns_of(self._step, study.table)
 
+    def changed(self, study: Study) -> tuple[str, ...]:
+        """The columns that a release changes: those that the method masks, and what is done besides."""
+        return (*self.masked(study), *(name for step in self.besides for name in step.columns or ()))
+
     def masks(self, study: Study) -> tuple[str, ...]:
         """Those of the study's columns that the method masks."""
         masked = set(self.masked(study))
@@ -202,7 +206,7 @@ def contender_of(
     one: Contestant, found: Found, asked: Asked, runner: Runner, *, sought: tuple[str, ...] = ()
 ) -> Contender:
     """A method with what its search found; `sought` is what its tasks were asked for, unless the target itself."""
-    left = runner.study.left_by(one.masked(runner.study))
+    left = runner.study.left_by(one.changed(runner.study))
     made = Contender(one.method.id, found.reached, None, found.attainable, len(found.points), passed_through=left)
     if not asked.at:
         made.points = [

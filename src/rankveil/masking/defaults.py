@@ -95,6 +95,9 @@ def defended(
     if gone:
         steps = _before_the_end(steps, Step("drop", {}, {}, gone))
         notes.append(f"left out as identifiers: {listing(gone, most=10)} (--release-identifier NAME lets one through)")
+    gaps = [f'"{each}"' for each in made.schema.missing if each not in table.schema.given.missing]
+    if gaps:
+        notes.append(f"read as missing cells: {listing(gaps, most=10)}")
     released = tuple(name for name in release_identifiers if name in identifiers)
     if released:
         notes.append(f"warning: identifiers are released because it was asked for: {listing(released)}")

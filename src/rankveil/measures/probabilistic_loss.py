@@ -17,7 +17,8 @@ observed, and weights add nothing to that: n' is then Kish's effective number of
 
 >>> import numpy as np, pandas as pd, rankveil as rv
 >>> x = pd.DataFrame({"A": np.arange(200.0), "B": np.arange(200.0) ** 2})
->>> made = rv.audit(x, x + [4.0, 0.0], measures=["pil_mean"])  # 4 is 0.98 standard errors of the mean of A
+>>> schema = rv.Schema(roles={"A": "confidential", "B": "confidential"})
+>>> made = rv.audit(x, x + [4.0, 0.0], measures=["pil_mean"], schema=schema)  # 0.98 standard errors
 >>> made.values["pil_mean"].details["per_attribute"]
 {'A': 0.673, 'B': 0.0}
 """

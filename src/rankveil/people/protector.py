@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from rankveil.files import Dialect
 
 
+DEFAULT_METHOD = "copula_swap"
+"""What masks where no method is named: it keeps every column's distribution and nearly all rank correlations."""
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Made:
     """What a release was made of: from it the manifest is written, and written again when the rows are shuffled."""
@@ -228,7 +232,7 @@ class Release:
 
 def mask(
     data: Any,
-    method: str | Step | Plan = "copula_swap",
+    method: str | Step | Plan = DEFAULT_METHOD,
     *,
     columns: Sequence[str] | None = None,
     then: Sequence[str | Step] = (),

@@ -7,6 +7,14 @@ import re
 _MISSING = "under “What stands for a missing cell” on the Data page"
 
 CONTROLS = (
+    (
+        r"say that it is none \(--role .+?=confidential\), or release it with --release-identifier .+",
+        "or say that it is none (“role” on the Data page)",
+    ),
+    (r"\(--release-identifier NAME lets one through\)", "(another “role” on the Data page lets one through)"),
+    (r" with --use uses\.toml", " in Python (use=)"),
+    (r"\(--hierarchy\)", "(“hierarchy” on the Data page)"),
+    (r"needs a value, as in --at \S+", "needs a value"),
     (r" with --missing (.+)", rf": enter \1 {_MISSING}"),
     (r"remove or declare them missing", f"remove them, or enter how they are written (such as inf) {_MISSING}"),
     (r"--kind .+?=(\w+) (says|ranks)", r"the “kind” \1 on the Data page \2"),
