@@ -120,7 +120,7 @@ def one_of_each(decisions: Sequence[Decision]) -> tuple[Decision, ...]:
 
 def _decided(facts: Facts, *, of_bodies: bool, words: Set[str]) -> Decision:
     role, why = _identifying(facts, of_bodies=of_bodies)
-    kind, because = _kind(facts, role)
+    kind, because = _kind(facts, cast(Role, facts.role_given) or role)
     if not role:
         role, why = _role(facts, kind)
     if facts.role_given:

@@ -110,3 +110,10 @@ def test_a_column_of_missing_labels_is_not_compared_whatever_its_role(role: str)
     assert rv.audit(empty, empty, measures=["permutation_level"], schema=schema).attributes == ("A",)
     with pytest.raises(rv.TableError, match="column L: all its cells are missing; leave it out"):
         rv.audit(empty, empty, columns=["A", "L"], schema=schema)
+
+
+def test_a_column_that_is_said_to_be_no_identifier_is_read_as_its_numbers() -> None:
+    squares = pa.table({"B": [float(i * i) for i in range(200)]})
+    assert rv.inspect(squares)["B"].decision.role == "identifier"
+    declared = rv.inspect(squares, schema=rv.Schema(roles={"B": "confidential"}))
+    assert declared["B"].decision.kind == "numbers"
