@@ -115,3 +115,16 @@ def test_a_column_that_draws_changed_after_all_is_likely_and_no_key() -> None:
     weights = part.term(released).weights(np.array([0, 2, 3, 0]), np.array([0, 2, 3, 1]))
     assert (weights == 0).tolist() == [True, False, True, False]
     assert np.isfinite(weights).all()
+
+
+@pytest.mark.parametrize(
+    ("method", "parameters"),
+    [("copula_swap", {"p": 0.5}), ("correlated_noise", {"gamma": 0.001}), ("hohne_noise", {"s": 0.01})],
+)
+def test_missing_cells_hide_no_values_of_columns_that_are_masked_together(
+    method: str, parameters: dict[str, float]
+) -> None:
+    """Where cells are missing is evidence of its own, and the values that are there still tell."""
+    people = rv.datasets.demo(300).select(["INCOME", "SAVINGS", "TAX"])
+    release = rv.mask(people, method, seed=1, **parameters)
+    assert rv.attack(people, release).found > 0.5

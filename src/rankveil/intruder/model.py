@@ -400,7 +400,9 @@ def stated_model(
         if made is not None or name not in fixed:
             _add_missing(model, name, original, releases)
     _join(columns, simulator, everybody, model, open_, account)
-    taken = {*model.silent, *(each for part in model.parts for each in part.names)}
+    # where cells are missing is evidence of its own, and says nothing of the values that are there
+    told = [part for part in model.parts if not isinstance(part, MissingPart)]
+    taken = {*model.silent, *(each for part in told for each in part.names)}
     for name in fixed.intersection(open_):
         if name in taken:
             _add_missing(model, name, original, releases)
