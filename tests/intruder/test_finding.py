@@ -200,6 +200,28 @@ def test_he_may_know_some_of_the_people_only(census: Callable[[int], pd.DataFram
         release.attacked(people=0.0)
 
 
+@pytest.mark.parametrize("role", ["weight", "confidential"])
+@pytest.mark.parametrize("noisy", [False, True])
+def test_weights_that_were_multiplied_are_as_the_manifest_says(role: str, noisy: bool) -> None:
+    """However he reads the column: weights of a sample of a third are three times the original's."""
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame({"weight": rng.permutation(90) + 200, "income": rng.normal(3e4, 1e4, 90).round(2)})
+    noise = Step("additive_noise", {"alpha": 0.2}, columns=["weight", "income"] if noisy else ["income"])
+    for masked_as in ("weight", "confidential"):
+        schema = {"roles": {"weight": masked_as, "income": "confidential"}}
+        release = rv.mask(people, Plan((noise, Step("sample", {"share": 1 / 3}))), seed=4, schema=schema)
+        assert ("weights" in release.manifest["steps"][1]) == (masked_as == "weight")
+        made = rv.attack(people, release, draws=100, schema={"roles": {"weight": role, "income": "confidential"}})
+        assert made.finding is not None
+        assert made.finding.notes == ()
+        spread = np.sqrt(np.sum(made.finding.probability * (1 - made.finding.probability)))
+        assert abs(made.finding.found - made.finding.expected) <= 4 * spread + 1
+        if noisy:
+            assert made.finding.found >= 5
+        else:
+            assert (made.finding.found, made.certain) == (30, 30)
+
+
 def test_fewer_columns_tell_less(census: Callable[[int], pd.DataFrame], masked: Callable[..., Any]) -> None:
     table = census(6).iloc[:400]
     release = masked(table, "additive_noise", alpha=0.25)
