@@ -135,9 +135,7 @@ def _weighed_by(manifest: Mapping[str, Any]) -> dict[str, float]:
         name, factor = (told.get("column"), told.get("multiplied_by")) if isinstance(told, Mapping) else (None, None)
         readable = isinstance(name, str) and isinstance(factor, int | float) and not isinstance(factor, bool)
         if not readable or not 0 < float(factor or 0) < float("inf"):
-            raise FileError(
-                "the manifest is damaged: by what weights were multiplied cannot be read; use --no-manifest"
-            )
+            raise FileError("the manifest is damaged: by what weights were multiplied is not told; use --no-manifest")
         made[str(name)] = made.get(str(name), 1.0) * float(factor or 0)
     return made
 
