@@ -140,13 +140,14 @@ def test_row_order_counts_for_files_whose_rows_are_sorted_by_a_column(people: Ca
 def test_several_releases_average_their_noise(census: Callable[[int], pd.DataFrame]) -> None:
     table = census(6).iloc[:500]
     rows = np.random.default_rng(3).permutation(len(table))
-    releases = [rv.mask(table, "additive_noise", alpha=1.0, seed=k) for k in range(4)]
+    every = list(table)  # the weights, too
+    releases = [rv.mask(table, "additive_noise", columns=every, alpha=1.0, seed=k) for k in range(4)]
     tables = [Table(each.data.iloc[rows].reset_index(drop=True)) for each in releases]
     manifests = [each.manifest.content for each in releases]
     given: dict[str, Any] = {"without": NO_BITS, "seed": 9}
     four = find_people_in(Table(table), tables, manifests=manifests, truths=[rows] * 4, **given)
     one = find_people_in(Table(table), tables[:1], manifests=manifests[:1], truths=[rows], **given)
-    half = rv.mask(table, "additive_noise", alpha=0.5, seed=50)
+    half = rv.mask(table, "additive_noise", columns=every, alpha=0.5, seed=50)
     less = find_people(
         Table(table),
         Table(half.data.iloc[rows].reset_index(drop=True)),
@@ -164,7 +165,8 @@ def test_releases_in_orders_of_their_own_are_attacked_alone_unless_a_key_joins_t
 ) -> None:
     table = people(200).assign(KEY=[f"k{i}" for i in range(200)])
     orders = [np.random.default_rng(k).permutation(200) for k in range(2)]
-    made = [rv.mask(table, "additive_noise", alpha=0.5, columns=list("ABCD"), seed=k) for k in range(2)]
+    named: dict[str, Any] = {"columns": list("ABCD"), "release_identifiers": ["KEY"]}
+    made = [rv.mask(table, "additive_noise", alpha=0.5, seed=k, **named) for k in range(2)]
     tables = [Table(each.data.iloc[rows].reset_index(drop=True)) for each, rows in zip(made, orders, strict=True)]
     given: dict[str, Any] = {
         "manifests": [each.manifest.content for each in made],
