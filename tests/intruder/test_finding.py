@@ -260,13 +260,14 @@ def test_a_sample_and_a_release_with_more_records(
 # -- without a manifest
 
 
-@pytest.mark.parametrize(("m", "alpha"), [(13, 0.25), (6, 1.0)])
+@pytest.mark.parametrize(("m", "alpha", "within"), [(13, 0.25, 0.05), (6, 1.0, 0.1)])
 def test_noise_is_learned(
-    m: int, alpha: float, census: Callable[[int], pd.DataFrame], masked: Callable[..., Any]
+    m: int, alpha: float, within: float, census: Callable[[int], pd.DataFrame], masked: Callable[..., Any]
 ) -> None:
+    """What is learned varies from seed to seed: by 3 % (one standard deviation) where the noise is strong."""
     release = masked(census(m).iloc[:500], "additive_noise", alpha=alpha)
     learned = release.attacked(manifest=False, without=NO_BITS)
-    assert np.sqrt(np.mean(np.square(list(learned.learned.values())))) == pytest.approx(alpha, rel=0.05)
+    assert np.sqrt(np.mean(np.square(list(learned.learned.values())))) == pytest.approx(alpha, rel=within)
     told = release.attacked(without=NO_BITS)
     assert learned.found > told.found - 3 * np.sqrt(told.found)
 
