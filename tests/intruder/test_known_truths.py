@@ -104,7 +104,7 @@ def test_rank_swapping_of_four_columns() -> None:
 
 
 @needs_census
-@pytest.mark.parametrize("seed", [10, 5])
+@pytest.mark.parametrize("seed", [10, 22])
 def test_shuffled_columns_tell_nothing(seed: int) -> None:
     census = pd.read_csv(CENSUS)
     release = rv.mask(census, "shuffle", columns=list(census), seed=seed)  # AFNLWGT, too, which is a weight
@@ -113,8 +113,8 @@ def test_shuffled_columns_tell_nothing(seed: int) -> None:
     assert made.finding is not None
     assert made.finding.expected <= 6
     assert (made.claims, made.certain, made.verdict) == (0, 0, "holds")
-    # chance finds 1 person on average: 2 of them by the one seed, 1 by the other
-    assert made.found == pytest.approx((2 if seed == 10 else 1) / 1080)
+    # chance finds 1 person on average: 2 of them by the one seed, 3 by the other, which the sentence tells apart
+    assert made.found == pytest.approx((2 if seed == 10 else 3) / 1080)
     assert ("blind guessing" in made.sentence) == (made.found <= 2 / 1080)
 
 

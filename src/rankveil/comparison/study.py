@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -127,7 +128,7 @@ class Study:
         return find_people(
             self.table,
             self.released(applied),
-            manifest=Told(plan, applied.steps),
+            manifest=Told(plan, applied.steps, {name: math.prod(applied.weighed_by) for name in applied.weights}),
             truth=origin.astype(np.int64),
             columns=[name for name in self.table.names if name not in {*applied.dropped, *self.identifiers}],
             people=people,

@@ -470,6 +470,7 @@ class Attack:
 
     def _from_manifest(self, manifest: Published) -> tuple[Model, list[Simulated], Source]:
         told = manifest if isinstance(manifest, Told) else told_by(manifest, self.shared.original)
+        self.values = told.unweighed(self.values)
         simulator = Simulator(self.shared, told, self.draws)
         number = releases_for(self.count) if self.calibrate else min(2, releases_for(self.count))
         releases = [self._simulated(simulator, k, number) for k in range(number)]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,12 @@ class Told:
     plan: Plan
     grids: Mapping[str, float]
     """The step of each column's grid; numbers of other columns are as they were drawn."""
+    weighed_by: Mapping[str, float] = field(default_factory=dict)
+    """By what weights were multiplied because records were left out, by column; everybody can undo that."""
+
+    def unweighed(self, values: Mapping[str, Array]) -> Mapping[str, Array]:
+        """Released values with the weights that the records had before some were left out."""
+        return {name: column / self.weighed_by.get(name, 1.0) for name, column in values.items()}
 
 
 @dataclass(eq=False)
@@ -69,10 +76,13 @@ class Simulator:
         """The plan of the release."""
         return self.told.plan
 
-    @property
+    @cached_property
     def table(self) -> Table:
-        """The original."""
-        return self.columns.original
+        """The original, of which no column is multiplied as weights where records are left out."""
+        original = self.columns.original
+        roles = {name: "other" if role == "weight" else role for name, role in (original.schema.roles or {}).items()}
+        weights = original.schema.with_role("weight")
+        return original.with_schema(replace(original.schema, roles=roles)) if weights else original
 
     def grid(self, name: str) -> float:
         """The step of a column's grid, in the units of the original; 0 where none is told."""
@@ -87,7 +97,6 @@ class Simulator:
             order=applied.order,
             labels=applied.labels,
             dropped=applied.dropped,
-            weights=applied.weights,
         )
         kept = self.table.schema.only(name for name in self.table.names if name not in applied.dropped)
         values = self.columns.read(Table(frame, schema=kept, decimal=self.table.decimal))
@@ -105,7 +114,7 @@ class Simulator:
 
 def told_by(manifest: Mapping[str, Any], table: Table) -> Told:
     """The plan and the grids that a manifest tells, to be applied to the original; an error says what is wrong."""
-    return Told(_plan_of(manifest, table), _grids_of(manifest))
+    return Told(_plan_of(manifest, table), _grids_of(manifest), _weighed_by(manifest))
 
 
 def _grids_of(manifest: Mapping[str, Any]) -> dict[str, float]:
@@ -117,6 +126,18 @@ def _grids_of(manifest: Mapping[str, Any]) -> dict[str, float]:
         if isinstance(step, bool) or not isinstance(step, int | float) or not 0 < step < float("inf"):
             raise FileError(f"column {name}: the manifest is damaged, its grid is no number above 0; use --no-manifest")
     return {name: float(step) for name, step in grids.items()}
+
+
+def _weighed_by(manifest: Mapping[str, Any]) -> dict[str, float]:
+    """By what the steps of a manifest multiplied weights, by column."""
+    made: dict[str, float] = {}
+    for told in (step["weights"] for step in manifest["steps"] if step.get("weights") is not None):
+        name, factor = (told.get("column"), told.get("multiplied_by")) if isinstance(told, Mapping) else (None, None)
+        readable = isinstance(name, str) and isinstance(factor, int | float) and not isinstance(factor, bool)
+        if not readable or not 0 < float(factor or 0) < float("inf"):
+            raise FileError("the manifest is damaged: by what weights were multiplied is not told; use --no-manifest")
+        made[str(name)] = made.get(str(name), 1.0) * float(factor or 0)
+    return made
 
 
 def _plan_of(manifest: Mapping[str, Any], table: Table) -> Plan:
