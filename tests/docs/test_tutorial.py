@@ -63,13 +63,13 @@ def released(seed: float, *more: str) -> str:
 
 def test_eight_seeds_are_told() -> None:
     assert [row[0] for row in ROWS] == list(range(1, 9))
-    assert sum(row[1] for row in ROWS) == 10
+    assert sum(row[1] for row in ROWS) == 26
     assert (
-        "In all eight tries 10 of 8,000 people are found, where blind guesses find 8 and the intruder himself expects 9"
+        "In all eight tries 26 of 8,000 people are found, where blind guesses find 8 and the intruder himself expects 31"
         in WORDS
     )
-    assert sum(row[2] for row in ROWS) == pytest.approx(9, abs=0.5)
-    assert "found 10 of 8,000 people, where blind guesses find 8." in WORDS
+    assert sum(row[2] for row in ROWS) == pytest.approx(31, abs=0.5)
+    assert "found 26 of 8,000 people, where blind guesses find 8." in WORDS
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"seed {row[0]:g}" for row in ROWS])
@@ -92,9 +92,7 @@ def test_what_it_costs_is_told(seed: int) -> None:
     original, release = pd.read_csv(ORIGINAL), pd.read_csv(released(seed))
     shares = measured(released(seed), "total_variation")["total_variation"]
     by_column = dict(shares["details"]["per_attribute"])
-    assert shares["value"] == pytest.approx(0.26, abs=0.005)
-    assert by_column.pop("REGION") == 1
-    assert max(by_column.values()) < 0.04
+    assert max(by_column.values()) < 0.04  # regions as coast and inland, the level at which they were released
     for number in ("AGE", "HOURS", "INCOME", "TAX", "SAVINGS"):
         assert sorted(original[number].dropna()) == sorted(release[number].dropna())
     before, after = (table.groupby("EDUCATION")["INCOME"].mean() for table in (original, release))
