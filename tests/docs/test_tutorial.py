@@ -65,8 +65,8 @@ def test_eight_seeds_are_told() -> None:
     assert [row[0] for row in ROWS] == list(range(1, 9))
     assert sum(row[1] for row in ROWS) == 26
     assert (
-        "In all eight tries 26 of 8,000 people are found, where blind guesses find 8 and the intruder himself expects 31"
-        in WORDS
+        "In all eight tries 26 of 8,000 people are found, where blind guesses find 8 and the intruder himself "
+        "expects 31" in WORDS
     )
     assert sum(row[2] for row in ROWS) == pytest.approx(31, abs=0.5)
     assert "found 26 of 8,000 people, where blind guesses find 8." in WORDS
